@@ -12,7 +12,6 @@ mod config;
 mod config_sources;
 mod context;
 mod doctor;
-mod executable;
 mod fetch;
 mod find;
 mod generate;
@@ -28,10 +27,8 @@ mod man;
 mod mask;
 mod mcp;
 mod needed_variables;
-mod own_entries;
 mod pins;
 mod plain_secrets;
-mod project_bounds;
 mod prompts;
 mod record;
 mod reload_triggers;
@@ -40,7 +37,6 @@ mod resources;
 mod serve;
 mod server_tls;
 mod servers;
-mod servers_file;
 mod serving;
 mod starting;
 mod status;
@@ -53,11 +49,14 @@ mod trust;
 
 use std::time::Duration;
 
+use futures_util::FutureExt as _;
 use pegboard::deadline::Deadline;
+use pegboard_hosts::document::{CutShort, limit_waits};
+use tokio::task::unconstrained;
 
 use crate::{
     cli::{Global, Verb},
-    demo, document,
+    demo,
     exit::Exit,
     logging::ServerLogs,
     output::{Output, Report},
@@ -102,7 +101,7 @@ pub(crate) async fn run(verb: Verb, mut global: Global, output: Output, logs: Se
         }
     }
     let deadline = Deadline::within(global.timeout.unwrap_or(PATIENCE));
-    document::limit_waits(deadline, of_edits);
+    limit_edits(deadline, of_edits);
     let context = Context {
         global,
         output,
@@ -161,4 +160,17 @@ pub(crate) async fn run(verb: Verb, mut global: Global, output: Output, logs: Se
         Verb::Complete(words) => complete::run(context, words).await,
         Verb::DemoServer(_) => Exit::Done,
     }
+}
+
+/// Ends waits for the edits of other processes at the deadline of the command, and when one of these signals has arrived.
+fn limit_edits(deadline: Deadline, mut signals: Signals) {
+    let mut is_interrupted = false;
+    limit_waits(move || {
+        // The edits are not async, so the signals are polled. A used-up budget of the task must not hide one.
+        is_interrupted |= unconstrained(signals.heard()).now_or_never().is_some();
+        match is_interrupted {
+            true => Some(CutShort::Interrupted),
+            false => deadline.has_passed().then_some(CutShort::TimeUp),
+        }
+    });
 }

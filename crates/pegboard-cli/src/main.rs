@@ -8,10 +8,8 @@ mod daemon;
 #[path = "no_daemon.rs"]
 mod daemon;
 mod demo;
-mod document;
 mod exit;
 mod generate;
-mod hosts;
 mod logging;
 mod output;
 mod recording;

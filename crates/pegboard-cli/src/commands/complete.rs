@@ -6,12 +6,12 @@ mod files;
 mod known_tools;
 
 use clap::{Arg, Command, CommandFactory as _};
+use pegboard_hosts::hosts::HOSTS;
 
 use super::context::Context;
 use crate::{
     cli::{Cli, Global, Typed},
     exit::Exit,
-    hosts::HOSTS,
     output::Report,
     settings::Settings,
 };

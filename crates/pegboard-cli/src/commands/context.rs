@@ -4,6 +4,7 @@ use std::{future::Future, time::Duration};
 
 use futures_util::FutureExt as _;
 use pegboard::{Builder, Config, Failure, Kind, Pegboard, deadline::Deadline};
+use pegboard_hosts::{HostError, HostErrorKind};
 use serde::Serialize;
 use tokio::time::Instant;
 
@@ -179,6 +180,24 @@ pub(super) fn cut_short(exit: Exit, hint: Option<String>) -> Complaint {
         message: message.to_owned(),
         hint: hint.or_else(|| usual.map(str::to_owned)),
         exit,
+    }
+}
+
+impl From<HostError> for Complaint {
+    fn from(error: HostError) -> Self {
+        let exit = match error.kind {
+            HostErrorKind::Usage => Exit::Usage,
+            HostErrorKind::Refused => Exit::Refused,
+            // The message names the file that another process was editing.
+            HostErrorKind::TimeUp => return cut_short(Exit::Timeout, Some(error.message)),
+            HostErrorKind::Interrupted => return cut_short(Exit::Interrupted, None),
+            _ => Exit::Unavailable,
+        };
+        Self {
+            message: error.message,
+            hint: error.hint,
+            exit,
+        }
     }
 }
 

@@ -5,12 +5,12 @@ mod listed;
 
 use std::collections::BTreeSet;
 
+use pegboard_hosts::shorten_path;
 use serde_json::{Value, json};
 
 use super::{
     agreement::{agrees, can_ask},
     context::{Context, Ending, interrupted, time_up},
-    servers_file::short,
 };
 use crate::{
     cli::Find,
@@ -93,7 +93,7 @@ async fn add(mut context: Context<'_>, options: &Find, registry: &Registry, foun
             }
             false => {
                 let mut report = Report::new(Exit::Done);
-                report.data = format!("there already as {} in {}\n", plan.name, short(plan.path()));
+                report.data = format!("there already as {} in {}\n", plan.name, shorten_path(plan.path()));
                 report
             }
         };

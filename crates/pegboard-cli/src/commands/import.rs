@@ -1,30 +1,26 @@
 //! `pegboard import`: copies the servers of other programs' config files into ours. Nothing is started.
 
-mod identity;
 pub(super) mod inputs;
-pub(super) mod plan;
 pub(super) mod screen;
-pub(super) mod sources;
-pub(super) mod usable;
-pub(super) mod write;
 
 use std::sync::Arc;
 
+use pegboard_hosts::{
+    hosts::Folders,
+    import::{ImportOptions, Plan, save},
+};
 use serde_json::{Value, json};
 
 use super::{
     agreement,
     context::{Context, Ending, interrupted, time_up},
-    servers_file::ServersFile,
 };
 use crate::{
     cli::{Global, Import},
     exit::Exit,
-    hosts::Folders,
     output::Report,
     settings::{self, Complaint},
 };
-use plan::Plan;
 
 /// Shows what is found, asks, and writes it.
 pub(super) async fn run(mut context: Context<'_>, options: Import) -> Exit {
@@ -45,12 +41,12 @@ pub(super) async fn run(mut context: Context<'_>, options: Import) -> Exit {
     let is_written = !is_dry && plan.has_work();
     if is_written {
         let plan_of_edit = Arc::clone(&plan);
-        let done = match blocking(&mut context, move || write::edited(&plan_of_edit)).await {
-            Ok(edited) => edited.and_then(write::finish),
+        let done = match blocking(&mut context, move || plan_of_edit.edit()).await {
+            Ok(edited) => edited.and_then(save),
             Err(exit) => return exit,
         };
-        if let Err(complaint) = done {
-            return context.refuse(&complaint, &screen::document(&plan, false)).await;
+        if let Err(error) = done {
+            return context.refuse(&error.into(), &screen::document(&plan, false)).await;
         }
     }
     let mut report = match context.output.is_json() {
@@ -86,11 +82,13 @@ async fn blocking<T: Send + 'static>(
 
 /// What the options ask for.
 pub(super) fn prepare(global: &Global, options: &Import) -> Result<Plan, Complaint> {
-    let folders = folders()?;
-    let target = ServersFile::to_import(global, options.project)?;
-    let sources = sources::find(&options.from, options.project, &folders)?;
-    let found = sources::read(&sources, &folders, options.all)?;
-    Ok(Plan::new(target, found, options.force))
+    let options = ImportOptions {
+        from: &options.from,
+        is_project: options.project,
+        all: options.all,
+        force: options.force,
+    };
+    Ok(Plan::make(&global.configs, &options, &folders()?)?)
 }
 
 pub(super) fn folders() -> Result<Folders, Complaint> {

@@ -4,23 +4,23 @@ mod first_config;
 
 use std::{collections::BTreeMap, fmt::Write as _};
 
+use pegboard_hosts::{
+    hosts::{Folders, Host, find_present},
+    import::{Plan, Row},
+    install::{Installation, leave_what_would_not_work, movable},
+};
 use serde_json::json;
 
 use super::{
     agreement,
     context::{Context, Ending, interrupted, time_up},
     doctor,
-    import::{
-        self, inputs,
-        plan::{Plan, Row},
-        screen, usable, write,
-    },
-    install::{self, Done, Twice, edit},
+    import::{self, inputs, screen},
+    install::{self, Done, Twice},
 };
 use crate::{
     cli::{Import, Init, Install},
     exit::Exit,
-    hosts::{Folders, Host},
     output::{Report, one_line},
     settings::{Complaint, Settings},
 };
@@ -48,7 +48,7 @@ pub(super) async fn run(mut context: Context<'_>, options: Init) -> Exit {
         Err(complaint) => return context.refuse(&complaint, &nothing).await,
     };
     let is_first = !plan.has_work() && is_without_config(&context, &plan);
-    let hosts = install::present(&folders);
+    let hosts = find_present(&folders);
     let is_asking = !options.yes && !options.dry_run;
     let mut answers = Answers {
         imports: true,
@@ -65,14 +65,14 @@ pub(super) async fn run(mut context: Context<'_>, options: Init) -> Exit {
     }
     let is_first = is_first && answers.imports;
     if answers.takes_over {
-        for left in install::leave_what_would_not_work(&mut plan, false) {
+        for left in leave_what_would_not_work(&mut plan, false) {
             // Without questions, the table that is printed later says it.
             if is_asking {
                 output.note(&left);
             }
         }
     }
-    let unset = usable::unset_of(&plan);
+    let unset = plan.unset_variables();
     let done = carry_out(&context, &options, &mut plan, &hosts, &folders, &answers);
     let done = done.and_then(|done| match is_first && !options.dry_run {
         true => first_config::write(&plan.file).map(|()| done),
@@ -98,7 +98,7 @@ pub(super) async fn run(mut context: Context<'_>, options: Init) -> Exit {
                 warnings.extend(first_config::warning());
             }
             if output.is_json() {
-                let hosts: Vec<_> = done.changes.iter().map(edit::Change::document).collect();
+                let hosts: Vec<_> = done.changes.iter().map(install::screen::document).collect();
                 let document = json!({
                     "file": plan.file, "imported": screen::document(&plan, is_written), "hosts": hosts, "skipped": done.skipped(),
                     "twice": Twice::documents(&twice), "first_config": is_first, "checked": checked, "unset_variables": unset, "dry_run": options.dry_run,
@@ -121,7 +121,9 @@ pub(super) async fn run(mut context: Context<'_>, options: Init) -> Exit {
                         "a first config with the built-in demo server {would}written to {file}"
                     );
                 }
-                report.data.push_str(&install::text(&done.changes, options.dry_run));
+                report
+                    .data
+                    .push_str(&install::screen::text(&done.changes, options.dry_run));
                 report.data.push_str(&Twice::text(&twice, options.dry_run));
                 if let Some(checked) = checked {
                     let _ = writeln!(report.data, "{checked}");
@@ -194,7 +196,7 @@ async fn ask(
         answers.installs = agreement::agrees(output, &question).await;
     }
     let is_of_host = |row: &&Row| hosts.iter().any(|host| host.id == row.host.id);
-    let movable = install::movable(plan).into_iter().filter(is_of_host);
+    let movable = movable(plan).into_iter().filter(is_of_host);
     let own: Vec<&str> = movable.map(|row| row.original.as_str()).collect();
     // What was not imported cannot be taken out.
     if answers.installs && !own.is_empty() && (answers.imports || !plan.has_work()) {
@@ -217,7 +219,7 @@ fn carry_out(
 ) -> Result<Done, Complaint> {
     plan.settle_inputs();
     if answers.imports && !options.dry_run {
-        write::write(plan)?;
+        plan.write()?;
     }
     let mut done = Done::default();
     if answers.installs {
@@ -233,14 +235,18 @@ fn carry_out(
             dry_run: options.dry_run,
             yes: true,
         };
-        let entry = edit::Entry::new(&context.global, &install)?.keeping();
+        let entry = Installation {
+            // Every entry that is Pegboard's already stays.
+            keeps: true,
+            ..install::installation(&context.global, &install)?
+        };
         for host in hosts {
             // All files of the host are tried first, and one that cannot be edited does not keep other hosts from it.
             let moved = answers.takes_over.then_some(&*plan);
-            let edited = |is_dry| edit::install(host, &entry, false, folders, moved, is_dry);
+            let edited = |is_dry| pegboard_hosts::install::install(host, &entry, false, folders, moved, is_dry);
             match edited(true).and_then(|_| edited(options.dry_run)) {
                 Ok(changes) => done.changes.extend(changes),
-                Err(complaint) => done.skipped.push((host, complaint)),
+                Err(error) => done.skipped.push((host, error.into())),
             }
         }
     }

@@ -1,31 +1,24 @@
 //! `pegboard install` and `uninstall`: enters Pegboard in the config files of hosts, and takes it out again.
 
-pub(super) mod edit;
-mod originals;
-mod ownership;
-pub(super) mod program;
-mod remotes;
-mod removal;
+pub(super) mod screen;
 mod take_over;
-mod taken_over;
 mod twice;
 
-use std::fmt::Write as _;
-
 use pegboard::url::Url;
+use pegboard_hosts::{
+    hosts::{self, Connection, HOSTS, Host},
+    install::{self, Change, Installation, Removal},
+};
 use serde_json::{Value, json};
 
 use super::{context::Context, import, serving};
 use crate::{
-    cli::{Import, Install, Uninstall},
+    cli::{Global, Import, Install, Uninstall},
     exit::Exit,
-    hosts::{self, Folders, HOSTS, Host},
     output::{Report, clean},
     settings::{Complaint, Settings},
 };
-use edit::{Change, Entry};
 use take_over::{Stop, TakenOver, take_over};
-pub(super) use take_over::{leave_what_would_not_work, movable, reason_to_stay};
 pub(super) use twice::Twice;
 
 /// Enters Pegboard in hosts.
@@ -84,10 +77,10 @@ async fn prepare(context: &mut Context<'_>, options: &Install) -> Result<(Vec<Ch
     let folders = import::folders()?;
     let hosts = hosts_of(&options.hosts)?;
     check(context, options)?;
-    let entry = Entry::new(&context.global, options)?;
+    let entry = installation(&context.global, options)?;
     // Everything is tried first, so that nothing is half done when the last host cannot be written.
     for host in &hosts {
-        edit::install(host, &entry, options.project, &folders, None, true)?;
+        install::install(host, &entry, options.project, &folders, None, true)?;
     }
     let taken = match options.take_over {
         true => take_over(context, options, &entry, &folders).await?,
@@ -95,7 +88,7 @@ async fn prepare(context: &mut Context<'_>, options: &Install) -> Result<(Vec<Ch
     };
     let mut changes = Vec::new();
     for host in &hosts {
-        changes.extend(edit::install(
+        changes.extend(install::install(
             host,
             &entry,
             options.project,
@@ -105,6 +98,32 @@ async fn prepare(context: &mut Context<'_>, options: &Install) -> Result<(Vec<Ch
         )?);
     }
     Ok((changes, taken))
+}
+
+/// What is entered in the hosts.
+pub(super) fn installation(global: &Global, options: &Install) -> Result<Installation, Complaint> {
+    let connection = match &options.url {
+        Some(url) => Connection::Url(url.clone()),
+        None => {
+            let mut args = vec!["mcp".to_owned()];
+            for config in &global.configs {
+                let path = std::path::absolute(config).unwrap_or_else(|_| config.clone());
+                args.extend(["-c".to_owned(), path.display().to_string()]);
+            }
+            args.extend(options.view.iter().flat_map(|view| ["--view".to_owned(), view.clone()]));
+            args.extend(options.daemon.then(|| "--daemon".to_owned()));
+            Connection::Process {
+                program: install::find_program()?.display().to_string(),
+                args,
+            }
+        }
+    };
+    Ok(Installation {
+        name: options.name.clone(),
+        connection,
+        force: options.force,
+        keeps: options.url.is_none() && options.view.is_none() && !options.daemon && global.configs.is_empty(),
+    })
 }
 
 /// Refuses what the host could not connect to.
@@ -149,15 +168,21 @@ fn take_out(options: &Uninstall) -> Result<Done, Complaint> {
     let folders = import::folders()?;
     let hosts = hosts_of(&options.hosts)?;
     let is_single = hosts.len() == 1;
+    let removal = Removal {
+        name: options.name.clone(),
+        is_project: options.project,
+        restores: options.restore,
+        is_dry: options.dry_run,
+    };
     let mut done = Done::default();
     for host in hosts {
-        match removal::uninstall(host, options, &folders) {
+        match install::uninstall(host, &removal, &folders) {
             Ok((changes, failed)) => {
                 done.changes.extend(changes);
                 done.skipped
-                    .extend(failed.into_iter().map(|complaint| (host, complaint)));
+                    .extend(failed.into_iter().map(|error| (host, error.into())));
             }
-            Err(complaint) => done.skipped.push((host, complaint)),
+            Err(error) => done.skipped.push((host, error.into())),
         }
     }
     match done.skipped.pop_if(|_| is_single && done.changes.is_empty()) {
@@ -168,10 +193,10 @@ fn take_out(options: &Uninstall) -> Result<Done, Complaint> {
 
 fn hosts_of(names: &[String]) -> Result<Vec<&'static Host>, Complaint> {
     let find = |name: &String| {
-        hosts::find(name).filter(|host| host.form.is_some()).ok_or_else(|| {
+        hosts::find(name).filter(|host| host.is_editable()).ok_or_else(|| {
             let known: Vec<&str> = HOSTS
                 .iter()
-                .filter(|host| host.form.is_some())
+                .filter(|host| host.is_editable())
                 .map(|host| host.id)
                 .collect();
             Complaint {
@@ -185,14 +210,6 @@ fn hosts_of(names: &[String]) -> Result<Vec<&'static Host>, Complaint> {
         })
     };
     names.iter().map(find).collect()
-}
-
-/// The hosts that are found here and can use Pegboard.
-pub(super) fn present(folders: &Folders) -> Vec<&'static Host> {
-    HOSTS
-        .iter()
-        .filter(|host| host.form.is_some() && host.is_present(folders))
-        .collect()
 }
 
 /// The servers of the config that the hosts start themselves too.
@@ -217,7 +234,7 @@ fn twice(context: &Context<'_>, changes: &[Change], options: &Install) -> Vec<Tw
 fn report(context: &Context<'_>, done: &Done, taken: Option<&TakenOver>, twice: &[Twice], is_dry: bool) -> Report {
     let mut report = match context.output.is_json() {
         true => {
-            let hosts: Vec<Value> = done.changes.iter().map(Change::document).collect();
+            let hosts: Vec<Value> = done.changes.iter().map(screen::document).collect();
             let mut document = json!({"hosts": hosts, "skipped": done.skipped(), "dry_run": is_dry});
             if !twice.is_empty() {
                 document["twice"] = Twice::documents(twice).into();
@@ -233,7 +250,7 @@ fn report(context: &Context<'_>, done: &Done, taken: Option<&TakenOver>, twice: 
         if let Some(taken) = taken.filter(|taken| !taken.is_shown && !taken.plan.rows.is_empty()) {
             report.data = import::screen::text(&taken.plan);
         }
-        report.data.push_str(&text(&done.changes, is_dry));
+        report.data.push_str(&screen::text(&done.changes, is_dry));
         report.data.push_str(&Twice::text(twice, is_dry));
     }
     let of_import = taken.map(|taken| import::screen::warnings(&taken.plan, !is_dry));
@@ -241,16 +258,4 @@ fn report(context: &Context<'_>, done: &Done, taken: Option<&TakenOver>, twice: 
         report = report.warning(&warning);
     }
     report
-}
-
-/// What was done, for people.
-pub(super) fn text(changes: &[Change], is_dry: bool) -> String {
-    let mut text = String::new();
-    for change in changes {
-        let _ = writeln!(text, "{}", clean(&change.sentence(is_dry)));
-        for line in change.details() {
-            let _ = writeln!(text, "  {}", clean(&line));
-        }
-    }
-    text
 }

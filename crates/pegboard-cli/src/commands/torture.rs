@@ -24,12 +24,12 @@ use std::time::Duration;
 
 use futures_util::{StreamExt as _, stream};
 use pegboard::config::{Command, ServerConfig, Transport};
+use pegboard_hosts::executable::{is_executable, resolve};
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
 use super::{
     context::{Context, Ending, interrupted, time_up},
-    executable::{is_executable, resolve},
     servers::shown_target,
 };
 use crate::{

@@ -6,6 +6,7 @@ use pegboard::{
     Config, Loaded, Problem, ServerName,
     config::{Explained, Tls, Transport, ValueOrigin, WithSecrets},
 };
+use pegboard_hosts::document::Document;
 use serde_json::{Value, json};
 
 use super::{
@@ -14,7 +15,7 @@ use super::{
     kinds::{self, Step},
     urls,
 };
-use crate::{commands::plain_secrets, document::Document};
+use crate::commands::plain_secrets;
 
 /// The settings that may hold secrets, entry by entry.
 const SECRET_FIELDS: &[&str] = &["env", "headers", "auth"];

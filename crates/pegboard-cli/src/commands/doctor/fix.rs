@@ -3,10 +3,10 @@
 use std::{fs, io, path::Path};
 
 use pegboard::Loaded;
+use pegboard_hosts::document::Document;
 use serde_json::Value;
 
 use super::finding::Remedy;
-use crate::document::Document;
 
 /// Applies a remedy, and returns what was done. With `is_dry` nothing is changed, and it returns what would be done.
 pub(super) fn apply(remedy: &Remedy, is_dry: bool) -> Result<String, String> {

@@ -2,10 +2,11 @@
 
 use std::{fs, path::Path, time::SystemTime};
 
+use pegboard_hosts::document::Document;
 use serde_json::{Value, json};
 
 use super::{finding::Remedy, fix};
-use crate::{document::Document, settings};
+use crate::settings;
 
 /// The most folders of npm's cache that are looked at.
 const MAX_FOLDERS: usize = 1000;

@@ -9,16 +9,16 @@ use std::{
 };
 
 use pegboard::config::{Command, EnvPolicy};
+use pegboard_hosts::{
+    document::Document,
+    executable::{is_executable, resolve},
+};
 use serde_json::json;
 
 use super::{
     finding::{Finding, Remedy, Section},
     fix,
     kinds::{self, Step},
-};
-use crate::{
-    commands::executable::{is_executable, resolve},
-    document::Document,
 };
 
 /// The PATH of a program that was started from a desktop and not from a shell.

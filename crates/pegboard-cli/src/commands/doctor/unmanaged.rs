@@ -9,27 +9,19 @@ use pegboard::{
     Config, Loaded,
     config::{ServerConfig, Transport},
 };
+use pegboard_hosts::{
+    OwnEntries, ServersFile, executable,
+    hosts::{self, Folders, Host},
+    import::{Action, FilePlan, Row},
+    install::reason_to_stay,
+};
 use serde_json::{Map, Value};
 
 use super::{
     finding::{Finding, Section},
     kinds,
 };
-use crate::{
-    cli::Global,
-    commands::{
-        executable,
-        import::{
-            plan::{self, Action, Row},
-            sources::{self, HostFile},
-        },
-        install,
-        own_entries::OwnEntries,
-        servers_file::ServersFile,
-    },
-    hosts::{self, Folders, Host},
-    settings::here,
-};
+use crate::{cli::Global, settings::here};
 
 /// The most names that a finding lists.
 const NAMED: usize = 5;
@@ -81,7 +73,7 @@ pub(super) fn check(section: &mut Section, global: &Global, loaded: &Loaded) {
 
 /// The servers of the config files as they are written. A file that cannot be read has its own finding.
 fn written(global: &Global) -> Map<String, Value> {
-    let files = ServersFile::all(global).unwrap_or_default();
+    let files = ServersFile::all(&global.configs).unwrap_or_default();
     let mut servers = Map::new();
     for (name, server) in files.iter().flat_map(ServersFile::entries) {
         servers.entry(name).or_insert(server);
@@ -119,20 +111,18 @@ fn of_file(
     project: Option<&Project<'_>>,
     folders: &Folders,
 ) {
+    let folder = project.map(|project| project.folder);
     // A file that cannot be read is the other program's concern.
-    let Ok(content) = sources::read_file(file) else {
+    let Some(plan) = FilePlan::make(host, file, folder, folders, &known.written, &known.own) else {
         return;
     };
-    let host_file = HostFile::new(host, file.to_owned(), project.map(|project| project.folder.to_owned()));
-    let found = sources::servers_of(&host_file, &content, folders, &known.own, false);
-    let has_pegboard = found.iter().any(|one| one.server.is_pegboard);
     let (mut unmanaged, mut twice) = (Vec::new(), Vec::new());
     // What an import would do decides, so that the fixes have an effect.
-    for row in plan::rows(known.written.clone(), found, false) {
+    for row in plan.rows {
         let is_new = matches!(row.action, Action::Add(_) | Action::Replace(_));
         if is_new && !is_managed(known.config, &row.settings, |_| true) {
             unmanaged.push(format!("`{}`", row.original));
-        } else if has_pegboard && known.gives(&row) {
+        } else if plan.has_pegboard && known.gives(&row) {
             twice.push(format!("`{}`", row.original));
         }
     }
@@ -179,7 +169,7 @@ impl Known<'_> {
                     let here = self.written.get(name).and_then(Value::as_object);
                     let server = self.config.servers.get(name.as_str());
                     server.is_some_and(|server| server.enabled)
-                        && install::reason_to_stay(row, here, &BTreeMap::new(), false).is_none()
+                        && reason_to_stay(row, here, &BTreeMap::new(), false).is_none()
                 }
                 Action::Skip(_) | Action::Refuse(_) => false,
             }

@@ -3,15 +3,12 @@
 use std::path::Path;
 
 use pegboard::ServerName;
+use pegboard_hosts::{ServersFile, document::EditLock, shorten_path};
 use serde_json::{Map, Value, json};
 
-use super::{
-    super::servers_file::{ServersFile, short},
-    listed::need_json,
-};
+use super::listed::need_json;
 use crate::{
     cli::{Find, Global},
-    document::EditLock,
     exit::Exit,
     output::one_line,
     registry::{Entry, Given, Need, Way, ways},
@@ -68,10 +65,10 @@ impl Plan {
         options.name.as_deref().map(wished).transpose()?;
         // Nobody waits for the answer to a question.
         let lock = match options.yes && !options.dry_run {
-            true => Some(ServersFile::lock_to_add(global, options.project)?),
+            true => Some(ServersFile::lock_to_add(&global.configs, options.project)?),
             false => None,
         };
-        let mut file = ServersFile::to_add(global, options.project)?;
+        let mut file = ServersFile::to_add(&global.configs, options.project)?;
         let taken = file.names();
         let known = taken.iter().find(|name| {
             let known = file.entry(name);
@@ -112,7 +109,7 @@ impl Plan {
             one_line(&entry.version),
             one_line(publisher),
             self.name,
-            short(self.path()),
+            shorten_path(self.path()),
             self.line()
         );
         // Everything that is written and not in the line above.
@@ -149,7 +146,7 @@ impl Plan {
     }
 
     pub(super) fn save(&mut self) -> Result<(), Complaint> {
-        self.file.save()
+        Ok(self.file.save()?)
     }
 
     pub(super) fn json(&self, is_written: bool) -> Value {

@@ -2,11 +2,10 @@
 
 use std::collections::BTreeMap;
 
+use pegboard_hosts::{hosts::Input, import::Plan};
 use tokio_util::sync::CancellationToken;
 
-use super::plan::Plan;
 use crate::{
-    hosts::Input,
     output::{Output, one_line},
     terminal::{Keyboard, Lines as _},
 };

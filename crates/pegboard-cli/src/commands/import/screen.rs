@@ -3,9 +3,9 @@
 use std::fmt::Write as _;
 
 use pegboard::{Config, Env, Format, Secret, config::Source};
+use pegboard_hosts::import::{Action, Plan, Row};
 use serde_json::{Map, Value, json};
 
-use super::plan::{Action, Plan, Row};
 use crate::output::{self, Table, one_line};
 
 /// Stands for the values of variables: a text that no host has.

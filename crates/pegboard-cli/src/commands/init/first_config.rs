@@ -2,26 +2,28 @@
 
 use std::{fs::OpenOptions, io::Write as _, path::Path};
 
+use pegboard_hosts::{
+    HostError,
+    document::Format,
+    install::{find_program, is_temporary},
+    user_file,
+};
 use serde_json::json;
 
-use crate::{
-    commands::{import::write, install::program},
-    document::Format,
-    settings::Complaint,
-};
+use crate::settings::Complaint;
 
 /// Writes the file. One that is there meanwhile is kept.
 pub(super) fn write(file: &Path) -> Result<(), Complaint> {
-    let program = program::path()?.display().to_string();
-    let mut document = write::open(file)?;
+    let program = find_program()?.display().to_string();
+    let mut document = user_file::open(file)?;
     if document.format() != Format::Toml {
         let entry = json!({"command": program.replace('$', "$$"), "args": ["demo-server"]});
         document
             .set(&["servers", "demo"], &entry)
-            .map_err(|error| write::refused(&error))?;
-        return write::save(&mut document, file);
+            .map_err(|error| HostError::refused_edit(&error))?;
+        return Ok(user_file::save(&mut document, file)?);
     }
-    let failed = |error: std::io::Error| write::failed(file, &error.to_string());
+    let failed = |error: std::io::Error| HostError::unwritable(file, error);
     if let Some(folder) = file.parent() {
         std::fs::create_dir_all(folder).map_err(failed)?;
     }
@@ -31,13 +33,13 @@ pub(super) fn write(file: &Path) -> Result<(), Complaint> {
     std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
     let mut created = options.open(file).map_err(failed)?;
     created.write_all(text(&program).as_bytes()).map_err(failed)?;
-    created.sync_all().map_err(failed)
+    Ok(created.sync_all().map_err(failed)?)
 }
 
 /// Why the demo server in it may not work for long.
 pub(super) fn warning() -> Option<String> {
-    let path = program::path().ok()?.display().to_string();
-    program::is_temporary(&path).then(|| {
+    let path = find_program().ok()?.display().to_string();
+    is_temporary(&path).then(|| {
         format!(
             "{path} may be removed at any time, and the demo server with it; `pegboard remove demo` removes its entry"
         )

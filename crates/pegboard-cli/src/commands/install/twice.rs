@@ -2,15 +2,14 @@
 
 use std::fmt::Write as _;
 
+use pegboard_hosts::{
+    hosts::Host,
+    import::{Action, Plan, Row},
+    install::{Change, movable},
+};
 use serde_json::{Value, json};
 
-use super::{edit::Change, take_over::movable};
-use crate::{
-    cli::Global,
-    commands::import::plan::{Action, Plan, Row},
-    hosts::Host,
-    output::clean,
-};
+use crate::{cli::Global, output::clean};
 
 /// A host that starts servers of the config itself, beside Pegboard.
 #[derive(Debug)]

@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use pegboard_hosts::{Checked, ServersFile, check_server_name, shorten_path, user_file::restrict};
 use serde_json::{Value, json};
 
 use super::{
@@ -12,9 +13,7 @@ use crate::{
     cli::{Add, AddJson, Tools, Writing},
     commands::{
         context::{Context, Ending, empty, interrupted, time_up, with_complaint},
-        import::write::restrict,
         plain_secrets,
-        servers_file::{Checked, ServersFile, checked_name},
         stdin::{self, Input},
         tools,
     },
@@ -136,12 +135,12 @@ struct Added {
 }
 
 fn write(context: &Context<'_>, name: &str, entry: &Value, writing: &Writing) -> Result<Added, Complaint> {
-    checked_name(name)?;
+    check_server_name(name)?;
     let _lock = match writing.dry_run {
         true => None,
-        false => Some(ServersFile::lock_to_add(&context.global, writing.project)?),
+        false => Some(ServersFile::lock_to_add(&context.global.configs, writing.project)?),
     };
-    let mut file = ServersFile::to_add(&context.global, writing.project)?;
+    let mut file = ServersFile::to_add(&context.global.configs, writing.project)?;
     let replaced = file.entry(name).is_some();
     if replaced && !writing.force {
         return Err(usage(
@@ -150,7 +149,7 @@ fn write(context: &Context<'_>, name: &str, entry: &Value, writing: &Writing) ->
         ));
     }
     if !replaced {
-        let others = ServersFile::with(&context.global, name)?;
+        let others = ServersFile::with(&context.global.configs, name)?;
         if let Some(other) = others.first().filter(|_| !writing.force) {
             return Err(usage(
                 &format!(
@@ -210,7 +209,7 @@ impl Added {
             (false, true) => "replaced",
             (false, false) => "added",
         };
-        let place = crate::commands::servers_file::short(Path::new(&self.file));
+        let place = shorten_path(Path::new(&self.file));
         let preposition = if self.replaced { "in" } else { "to" };
         let mut report = Report::new(Exit::Done);
         report.data = format!(

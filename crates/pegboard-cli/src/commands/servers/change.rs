@@ -1,14 +1,12 @@
 //! `pegboard remove`, `enable`, `disable` and `rename`.
 
+use pegboard_hosts::{ServersFile, check_server_name};
 use serde_json::{Value, json};
 
 use super::{entry::usage, has_daemon, views};
 use crate::{
     cli::{Named, Rename},
-    commands::{
-        context::{Context, empty, with_complaint},
-        servers_file::{ServersFile, checked_name},
-    },
+    commands::context::{Context, empty, with_complaint},
     exit::Exit,
     output::Report,
     settings::{Complaint, Settings},
@@ -41,7 +39,7 @@ pub(in crate::commands) async fn remove(context: Context<'_>, named: Named) -> E
         let mut removed = of(name, &file, what, files.first());
         // A view that names a server of another file still shows that one. A list that becomes empty would show all.
         if files.is_empty() {
-            removed.warnings = views::warnings(ServersFile::all(&context.global)?.iter(), name);
+            removed.warnings = views::warnings(ServersFile::all(&context.global.configs)?.iter(), name);
         }
         done.push(removed);
         Ok(())
@@ -104,8 +102,8 @@ pub(in crate::commands) async fn rename(context: Context<'_>, rename: Rename) ->
     let daemon = has_daemon(&context).await;
     let Rename { old, new, dry_run } = &rename;
     let result = each(&context, std::slice::from_ref(old), *dry_run, |name, mut files| {
-        checked_name(new)?;
-        if let Some(other) = ServersFile::with(&context.global, new)?.first() {
+        check_server_name(new)?;
+        if let Some(other) = ServersFile::with(&context.global.configs, new)?.first() {
             return Err(usage(
                 &format!("{} has a server `{new}` already", other.shown_path()),
                 "",
@@ -120,7 +118,7 @@ pub(in crate::commands) async fn rename(context: Context<'_>, rename: Rename) ->
         let what = if *dry_run { "would rename" } else { "renamed" };
         let mut renamed = of(name, file, what, None);
         renamed.to = Some(new.clone());
-        let others = ServersFile::all(&context.global)?;
+        let others = ServersFile::all(&context.global.configs)?;
         let others = others.iter().filter(|other| other.path() != file.path());
         renamed.warnings = views::warnings(others, name);
         done.push(renamed);
@@ -150,15 +148,15 @@ fn each(
 ) -> Result<(), Complaint> {
     let _locks = match is_dry {
         true => Vec::new(),
-        false => ServersFile::lock_all(&context.global)?,
+        false => ServersFile::lock_all(&context.global.configs)?,
     };
     for name in names {
-        if ServersFile::with(&context.global, name)?.is_empty() {
+        if ServersFile::with(&context.global.configs, name)?.is_empty() {
             return Err(absent(context, name));
         }
     }
     for name in names {
-        let files = ServersFile::with(&context.global, name)?;
+        let files = ServersFile::with(&context.global.configs, name)?;
         if !files.is_empty() {
             change(name, files)?;
         }

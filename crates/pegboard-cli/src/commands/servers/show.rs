@@ -1,18 +1,16 @@
 //! `pegboard get` and `pegboard list`: what is configured. No server is started.
 
 use pegboard::{Loaded, config::ValueOrigin};
+use pegboard_hosts::{ServersFile, shorten_path, show_entry};
 use serde_json::{Value, json};
 
 use super::{change::absent, screen};
 use crate::{
     cli::{Get, Global},
-    commands::{
-        context::Context,
-        servers_file::{self, ServersFile, short},
-    },
+    commands::context::Context,
     exit::Exit,
     output::{Paint, Report, Table, clean, one_line, width},
-    settings::{Settings, is_pending},
+    settings::{Complaint, Settings, is_pending},
 };
 
 /// Columns of the list.
@@ -23,9 +21,12 @@ const PLACE: usize = 3;
 pub(in crate::commands) async fn get(mut context: Context<'_>, get: Get) -> Exit {
     let name = &get.name;
     let settings = Settings::load(&context.global);
-    let files = match ServersFile::with(&context.global, name) {
+    let files = match ServersFile::with(&context.global.configs, name) {
         Ok(files) => files,
-        Err(complaint) => return context.refuse(&complaint, &super::refused(name, &complaint)).await,
+        Err(error) => {
+            let complaint = Complaint::from(error);
+            return context.refuse(&complaint, &super::refused(name, &complaint)).await;
+        }
     };
     let listed = all(&settings);
     let Some(server) = listed.iter().find(|server| server["name"] == **name) else {
@@ -35,14 +36,14 @@ pub(in crate::commands) async fn get(mut context: Context<'_>, get: Get) -> Exit
     let shown = match files.first() {
         Some(file) => {
             let entry = file.entry(name).unwrap_or_default();
-            match servers_file::shown(&settings.loaded, name, &entry) {
+            match show_entry(&settings.loaded, name, &entry) {
                 // A server that cannot be used as it is has no settings in effect, so those of the file are shown.
                 Value::Null => file.check(name).shown,
                 shown => shown,
             }
         }
         // The built-in server, or one of the command line.
-        None => servers_file::shown(&settings.loaded, name, &written(&settings.loaded, name)),
+        None => show_entry(&settings.loaded, name, &written(&settings.loaded, name)),
     };
     let mut document = server.clone();
     document["settings"] = shown.clone();
@@ -167,7 +168,7 @@ fn complete(servers: &mut [Value], global: &Global) {
         let Some(name) = server["name"].as_str().map(str::to_owned) else {
             continue;
         };
-        let files = ServersFile::with(global, &name).unwrap_or_default();
+        let files = ServersFile::with(&global.configs, &name).unwrap_or_default();
         if let Some(file) = files.first() {
             server["target"] = json!(screen::target(&file.check(&name).shown));
             if server["origin"].is_null() {
@@ -186,7 +187,7 @@ fn origin(loaded: &Loaded, name: &str) -> Option<Value> {
 /// `FILE:LINE` of a server, for people.
 fn place(server: &Value) -> Option<String> {
     let origin = &server["origin"];
-    let file = short(std::path::Path::new(origin["file"].as_str()?));
+    let file = shorten_path(std::path::Path::new(origin["file"].as_str()?));
     Some(match origin["line"].as_u64().filter(|_| file != "built-in") {
         Some(line) => format!("{file}:{line}"),
         None => file,

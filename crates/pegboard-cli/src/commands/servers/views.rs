@@ -1,11 +1,7 @@
 //! The views that name a server, when it gets another name or goes.
 
+use pegboard_hosts::{HostError, ServersFile};
 use serde_json::{Value, json};
-
-use crate::{
-    commands::servers_file::{ServersFile, broken},
-    settings::Complaint,
-};
 
 /// The settings of a view that name tools, as `server.tool`.
 const OF_TOOLS: [&str; 3] = ["tools", "allow", "deny"];
@@ -20,15 +16,14 @@ struct Naming {
 }
 
 /// Writes the new name of a server in the views of the file.
-pub(super) fn rename(file: &mut ServersFile, old: &str, new: &str) -> Result<(), Complaint> {
+pub(super) fn rename(file: &mut ServersFile, old: &str, new: &str) -> Result<(), HostError> {
     for naming in namings(file, old) {
         let renamed = naming.list.iter().map(|value| match rest(naming.key, value, old) {
             Some(rest) => json!(format!("{new}{rest}")),
             None => value.clone(),
         });
         let place = ["views", naming.view.as_str(), naming.key];
-        let written = file.document.set(&place, &renamed.collect());
-        written.map_err(|error| broken(&error))?;
+        file.document.set(&place, &renamed.collect())?;
     }
     Ok(())
 }

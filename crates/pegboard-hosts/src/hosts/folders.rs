@@ -36,16 +36,17 @@ const VARIABLES: &[&str] = &[
 
 /// The user's folders, the working folder, and the variables that move config files.
 #[derive(Debug, Clone)]
-pub(crate) struct Folders {
+pub struct Folders {
     pub(crate) system: System,
     pub(crate) home: PathBuf,
-    pub(crate) here: PathBuf,
+    /// The working folder. `import --project` and `install --project` read and write below it.
+    pub here: PathBuf,
     variables: BTreeMap<String, String>,
 }
 
 impl Folders {
     /// The folders of this process; `None` if it has no home folder.
-    pub(crate) fn of_process(here: PathBuf) -> Option<Self> {
+    pub fn of_process(here: PathBuf) -> Option<Self> {
         let system = match () {
             () if cfg!(windows) => System::Windows,
             () if cfg!(target_os = "macos") => System::Mac,

@@ -41,7 +41,7 @@ const NEW_SESSION: &str = "begin a new session in it";
 const WATCHED: &str = "it reads the file again by itself";
 
 /// All hosts, in the order in which they are shown.
-pub(crate) const HOSTS: &[Host] = &[
+pub const HOSTS: &[Host] = &[
     Host {
         id: "claude-desktop",
         also: &[],
@@ -405,11 +405,19 @@ pub(crate) const HOSTS: &[Host] = &[
 ];
 
 /// The host with this name.
-pub(crate) fn find(name: &str) -> Option<&'static Host> {
+pub fn find(name: &str) -> Option<&'static Host> {
     let is_it = |host: &&Host| {
         host.id.eq_ignore_ascii_case(name) || host.also.iter().any(|also| also.eq_ignore_ascii_case(name))
     };
     HOSTS.iter().find(is_it)
+}
+
+/// The hosts that the user has and that can use Pegboard.
+pub fn find_present(folders: &Folders) -> Vec<&'static Host> {
+    HOSTS
+        .iter()
+        .filter(|host| host.is_editable() && host.is_present(folders))
+        .collect()
 }
 
 /// The host whose file this is, by its place or, for a file elsewhere, by its name.

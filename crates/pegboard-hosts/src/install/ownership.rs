@@ -4,7 +4,7 @@ use std::path::Path;
 
 use serde_json::Value;
 
-use crate::commands::own_entries::url_of;
+use crate::own_entries::url_of;
 
 /// Where hosts have the program of a server.
 const PROGRAMS: [&[&str]; 4] = [&["command"], &["command", "path"], &["cmd"], &["transport", "command"]];

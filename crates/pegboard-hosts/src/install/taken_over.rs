@@ -4,10 +4,7 @@ use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
 
-use crate::{
-    commands::{import::write, servers_file::user_folder},
-    settings::Complaint,
-};
+use crate::{host_error::HostError, user_file};
 
 /// An entry that was moved.
 #[derive(Debug, Clone)]
@@ -16,14 +13,14 @@ pub(super) struct Moved {
     pub(super) entry: Value,
 }
 
-fn file() -> Result<PathBuf, Complaint> {
-    let folder = user_folder()?;
+fn file() -> Result<PathBuf, HostError> {
+    let folder = user_file::config_folder()?;
     Ok(folder.join("taken-over.json"))
 }
 
 /// The entries that were moved out of a file.
-pub(super) fn of(host_file: &Path) -> Result<Vec<Moved>, Complaint> {
-    let document = write::open(&file()?)?;
+pub(super) fn load(host_file: &Path) -> Result<Vec<Moved>, HostError> {
+    let document = user_file::open(&file()?)?;
     let list = document.get(&[&host_file.display().to_string()]).unwrap_or_default();
     let moved = list.as_array().into_iter().flatten().filter_map(|one| {
         let keys = one.get("keys")?.as_array()?.iter();
@@ -36,27 +33,29 @@ pub(super) fn of(host_file: &Path) -> Result<Vec<Moved>, Complaint> {
 }
 
 /// Adds to what was moved out of a file.
-pub(super) fn add(host_file: &Path, more: &[Moved]) -> Result<(), Complaint> {
-    let mut all = of(host_file)?;
+pub(super) fn add(host_file: &Path, more: &[Moved]) -> Result<(), HostError> {
+    let mut all = load(host_file)?;
     all.retain(|one| !more.iter().any(|new| new.keys == one.keys));
     all.extend(more.iter().cloned());
     store(host_file, &all)
 }
 
 /// Remembers only these of what was moved out of a file.
-pub(super) fn keep(host_file: &Path, left: &[Moved]) -> Result<(), Complaint> {
+pub(super) fn keep(host_file: &Path, left: &[Moved]) -> Result<(), HostError> {
     store(host_file, left)
 }
 
-/// Complains if nothing could be remembered.
-pub(super) fn check_writable() -> Result<(), Complaint> {
-    let document = write::open(&file()?)?;
-    document.check_writable().map_err(|error| write::refused(&error))
+/// Fails if nothing could be remembered.
+pub(super) fn check_writable() -> Result<(), HostError> {
+    let document = user_file::open(&file()?)?;
+    document
+        .check_writable()
+        .map_err(|error| HostError::refused_edit(&error))
 }
 
-fn store(host_file: &Path, moved: &[Moved]) -> Result<(), Complaint> {
+fn store(host_file: &Path, moved: &[Moved]) -> Result<(), HostError> {
     let path = file()?;
-    let mut document = write::open(&path)?;
+    let mut document = user_file::open(&path)?;
     let key = host_file.display().to_string();
     let list: Vec<Value> = moved
         .iter()
@@ -66,12 +65,12 @@ fn store(host_file: &Path, moved: &[Moved]) -> Result<(), Complaint> {
         true => document.remove(&[&key]).map(|_| ()),
         false => document.set(&[&key], &Value::Array(list)),
     };
-    edited.map_err(|error| write::refused(&error))?;
+    edited.map_err(|error| HostError::refused_edit(&error))?;
     if !document.is_changed() || (list_is_missing(&path) && moved.is_empty()) {
         return Ok(());
     }
-    write::save(&mut document, &path)?;
-    write::restrict(&path)
+    user_file::save(&mut document, &path)?;
+    user_file::restrict(&path)
 }
 
 fn list_is_missing(path: &Path) -> bool {

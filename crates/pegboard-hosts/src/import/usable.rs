@@ -8,7 +8,7 @@ use serde_json::{Map, Value, json};
 use super::plan::{Action, Plan};
 
 /// The variables that a server needs and that are not set here. No keyring is asked.
-pub(in crate::commands) fn unset(settings: &Map<String, Value>) -> Vec<String> {
+pub(crate) fn unset(settings: &Map<String, Value>) -> Vec<String> {
     let mut settings = settings.clone();
     let passed = settings.get("env_pass").and_then(Value::as_array).cloned();
     // A server that is not used now needs its variables later.
@@ -39,28 +39,30 @@ pub(in crate::commands) fn unset(settings: &Map<String, Value>) -> Vec<String> {
     names
 }
 
-/// The variables that the servers of a plan need and that are not set here, with the names of the servers. Servers that are disabled or not
-/// imported do not count, except those that stay in their host for the lack of a variable.
-pub(in crate::commands) fn unset_of(plan: &Plan) -> BTreeMap<String, Vec<String>> {
-    let known = plan.target.entries();
-    let mut all: BTreeMap<String, Vec<String>> = BTreeMap::new();
-    for row in &plan.rows {
-        let here = match &row.action {
-            Action::Skip(_) => continue,
-            Action::Same(name) => known.get(name).and_then(Value::as_object).cloned(),
-            _ => None,
-        };
-        let settings = here.unwrap_or_else(|| row.answered(&plan.answers));
-        if settings.get("enabled") == Some(&Value::Bool(false)) {
-            continue;
-        }
-        let name = row.new_name().unwrap_or(&row.original);
-        for variable in unset(&settings) {
-            let names = all.entry(variable).or_default();
-            if !names.iter().any(|known| known == name) {
-                names.push(name.to_owned());
+impl Plan {
+    /// The variables that the servers of a plan need and that are not set here, with the names of the servers. Servers that are disabled or not
+    /// imported do not count, except those that stay in their host for the lack of a variable.
+    pub fn unset_variables(&self) -> BTreeMap<String, Vec<String>> {
+        let known = self.target.entries();
+        let mut all: BTreeMap<String, Vec<String>> = BTreeMap::new();
+        for row in &self.rows {
+            let here = match &row.action {
+                Action::Skip(_) => continue,
+                Action::Same(name) => known.get(name).and_then(Value::as_object).cloned(),
+                _ => None,
+            };
+            let settings = here.unwrap_or_else(|| row.answered(&self.answers));
+            if settings.get("enabled") == Some(&Value::Bool(false)) {
+                continue;
+            }
+            let name = row.new_name().unwrap_or(&row.original);
+            for variable in unset(&settings) {
+                let names = all.entry(variable).or_default();
+                if !names.iter().any(|known| known == name) {
+                    names.push(name.to_owned());
+                }
             }
         }
+        all
     }
-    all
 }

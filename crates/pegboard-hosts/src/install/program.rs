@@ -2,15 +2,12 @@
 
 use std::path::PathBuf;
 
-use crate::{exit::Exit, settings::Complaint};
+use crate::host_error::HostError;
 
 /// The path of this program, as it is found on `PATH` if it is there: a link there outlives an update of what it links to.
-pub(in crate::commands) fn path() -> Result<PathBuf, Complaint> {
-    let program = std::env::current_exe().map_err(|error| Complaint {
-        message: format!("the path of this program is not known: {error}"),
-        hint: None,
-        exit: Exit::Unavailable,
-    })?;
+pub fn find_program() -> Result<PathBuf, HostError> {
+    let program = std::env::current_exe()
+        .map_err(|error| HostError::unavailable(format!("the path of this program is not known: {error}")))?;
     let same = program.canonicalize().ok();
     let name = program.file_name().unwrap_or_default().to_owned();
     let folders = std::env::var_os("PATH").unwrap_or_default();
@@ -27,7 +24,7 @@ pub(super) fn warning(path: &str) -> Option<String> {
 }
 
 /// Whether a program is in a folder that is cleared from time to time, as one that `npx` or `uvx` fetched is.
-pub(in crate::commands) fn is_temporary(path: &str) -> bool {
+pub fn is_temporary(path: &str) -> bool {
     let is_cache = [
         "/_npx/",
         "\\_npx\\",

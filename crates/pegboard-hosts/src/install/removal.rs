@@ -5,28 +5,27 @@ use std::path::{Path, PathBuf};
 use serde_json::Value;
 
 use super::{
-    edit::{Change, files},
+    Change, Effect, Removal,
+    edit::files,
     originals, remotes,
     taken_over::{self, Moved},
 };
 use crate::{
-    cli::Uninstall,
-    commands::{import::write, own_entries},
     document::Document,
+    host_error::HostError,
     hosts::{Folders, Form, Host},
-    settings::Complaint,
+    own_entries, user_file,
 };
 
-/// Takes Pegboard out of the files of a host.
-/// A file that cannot be edited does not keep the others from it.
-pub(super) fn uninstall(
+/// Takes Pegboard out of the files of a host. A file that cannot be edited does not keep the others from it: the second list says why.
+pub fn uninstall(
     host: &'static Host,
-    options: &Uninstall,
+    options: &Removal,
     folders: &Folders,
-) -> Result<(Vec<Change>, Vec<Complaint>), Complaint> {
+) -> Result<(Vec<Change>, Vec<HostError>), HostError> {
     let (mut changes, mut failed) = (Vec::new(), Vec::new());
-    let mut files = files(host, options.project, &options.name, folders)?;
-    if !options.project && host.form != Some(Form::ContinueBlock) {
+    let mut files = files(host, options.is_project, &options.name, folders)?;
+    if !options.is_project && host.form != Some(Form::ContinueBlock) {
         files = (host.user)(folders);
     }
     for file in files {
@@ -36,14 +35,14 @@ pub(super) fn uninstall(
         }
         match uninstall_from(host, &file, options) {
             Ok(change) => changes.extend(change),
-            Err(complaint) => failed.push(complaint),
+            Err(error) => failed.push(error),
         }
     }
     if changes.is_empty() && failed.is_empty() {
         changes.push(Change {
             host,
             file: PathBuf::new(),
-            action: "absent",
+            effect: Effect::Absent,
             name: options.name.clone(),
             target: None,
             backup: None,
@@ -54,21 +53,21 @@ pub(super) fn uninstall(
     Ok((changes, failed))
 }
 
-fn uninstall_from(host: &'static Host, file: &Path, options: &Uninstall) -> Result<Option<Change>, Complaint> {
-    let mut document = write::open(file)?;
+fn uninstall_from(host: &'static Host, file: &Path, options: &Removal) -> Result<Option<Change>, HostError> {
+    let mut document = user_file::open(file)?;
     let written = remotes::url_of(file, &options.name)?;
     let written = written.as_deref();
     let mut change = Change {
         host,
         file: file.to_owned(),
-        action: "absent",
+        effect: Effect::Absent,
         name: options.name.clone(),
         target: None,
         backup: None,
         moved: Vec::new(),
         warnings: Vec::new(),
     };
-    let refused = |error| write::refused(&error);
+    let refused = |error| HostError::refused_edit(&error);
     let foreign = format!(
         "{} has another `{}` in {}, which stays",
         host.title,
@@ -83,10 +82,10 @@ fn uninstall_from(host: &'static Host, file: &Path, options: &Uninstall) -> Resu
             change.warnings.push(foreign);
             return Ok(Some(change));
         }
-        change.action = "removed";
-        if !options.dry_run {
+        change.effect = Effect::Removed;
+        if !options.is_dry {
             change.backup = document.back_up().map_err(refused)?;
-            std::fs::remove_file(file).map_err(|error| write::failed(file, &error.to_string()))?;
+            std::fs::remove_file(file).map_err(|error| HostError::unwritable(file, error))?;
             remotes::forget(file, &options.name)?;
         }
         return Ok(Some(change));
@@ -105,7 +104,7 @@ fn uninstall_from(host: &'static Host, file: &Path, options: &Uninstall) -> Resu
         }
     }
     let mut moved = remembered(file, options)?;
-    if !options.restore {
+    if !options.restores {
         change
             .warnings
             .extend(hint_at_restore(host, &moved, &document, options));
@@ -142,21 +141,21 @@ fn uninstall_from(host: &'static Host, file: &Path, options: &Uninstall) -> Resu
         }));
     }
     if has_gone || !change.moved.is_empty() {
-        change.action = "removed";
+        change.effect = Effect::Removed;
     }
     let is_new = !document.exists();
     let is_edited = document.is_changed() && (!is_new || !change.moved.is_empty());
     if is_edited {
         document.check_writable().map_err(refused)?;
     }
-    if !options.dry_run {
+    if !options.is_dry {
         if is_edited {
             change.backup = document.back_up().map_err(refused)?;
-            write::save(&mut document, file)?;
+            user_file::save(&mut document, file)?;
         }
         if is_edited && is_new {
             // The servers may have secrets.
-            write::restrict(file)?;
+            user_file::restrict(file)?;
         }
         if has_gone {
             remotes::forget(file, &options.name)?;
@@ -165,21 +164,21 @@ fn uninstall_from(host: &'static Host, file: &Path, options: &Uninstall) -> Resu
             taken_over::keep(file, &left)?;
         }
     }
-    let is_worth_saying = change.action == "removed" || !change.warnings.is_empty();
+    let is_worth_saying = change.effect == Effect::Removed || !change.warnings.is_empty();
     Ok(is_worth_saying.then_some(change))
 }
 
 /// What was moved out of a file. Only a restoration needs to know it.
-fn remembered(file: &Path, options: &Uninstall) -> Result<Vec<Moved>, Complaint> {
-    let found = taken_over::of(file);
-    match options.restore {
+fn remembered(file: &Path, options: &Removal) -> Result<Vec<Moved>, HostError> {
+    let found = taken_over::load(file);
+    match options.restores {
         true => found,
         false => Ok(found.unwrap_or_default()),
     }
 }
 
 /// Says how the servers are put back that were moved out of a file and are not in it.
-fn hint_at_restore(host: &Host, remembered: &[Moved], document: &Document, options: &Uninstall) -> Option<String> {
+fn hint_at_restore(host: &Host, remembered: &[Moved], document: &Document, options: &Removal) -> Option<String> {
     let is_missing = |one: &&Moved| {
         let path: Vec<&str> = one.keys.iter().map(String::as_str).collect();
         document.get(&path).is_none()
@@ -189,7 +188,7 @@ fn hint_at_restore(host: &Host, remembered: &[Moved], document: &Document, optio
     if names.is_empty() {
         return None;
     }
-    let place = if options.project { " --project" } else { "" };
+    let place = if options.is_project { " --project" } else { "" };
     Some(format!(
         "what was taken over from {} is not put back: {}; `pegboard uninstall {}{place} --restore` does that",
         document.path().display(),

@@ -11,12 +11,11 @@ use pegboard::{
 };
 use serde_json::{Map, Value};
 
-use super::{context::cut_short, project_bounds};
 use crate::{
-    cli::Global,
-    document::{CutShort, Document, DocumentError, EditLock, Format},
-    exit::Exit,
-    settings::{self, Complaint},
+    document::{Document, DocumentError, EditLock, Format},
+    host_error::HostError,
+    project_bounds,
+    user_file::{config_folder, folder_in, working_folder},
 };
 
 /// The names of config files, the preferred one first.
@@ -43,8 +42,9 @@ const UNSET: &str = "http://unset.invalid";
 
 /// A config file, open for changes of its servers.
 #[derive(Debug, Clone)]
-pub(crate) struct ServersFile {
-    pub(crate) document: Document,
+pub struct ServersFile {
+    /// The whole file.
+    pub document: Document,
     /// The keys that lead to the table of servers.
     table: Vec<String>,
     /// Whether it is a project file that is approved as it is on disk, or a new one.
@@ -54,55 +54,54 @@ pub(crate) struct ServersFile {
 
 /// What the library says about a server as it would be written.
 #[derive(Debug)]
-pub(crate) struct Checked {
+pub struct Checked {
     /// Its settings with secrets hidden.
-    pub(crate) shown: Value,
-    pub(crate) errors: Vec<String>,
-    pub(crate) warnings: Vec<String>,
+    pub shown: Value,
+    /// What keeps it from being used.
+    pub errors: Vec<String>,
+    /// What else is wrong with it.
+    pub warnings: Vec<String>,
     /// Variables that it needs and that are not set here.
-    pub(crate) unset: Vec<String>,
+    pub unset: Vec<String>,
 }
 
 impl ServersFile {
     /// The file that new servers go into: that of `-c`, the project's, or the user's. It need not exist.
-    pub(crate) fn to_add(global: &Global, is_project: bool) -> Result<Self, Complaint> {
-        let path = path_to_add(global, is_project)?;
-        Self::open(&path, is_project && global.configs.is_empty())
+    pub fn to_add(configs: &[PathBuf], is_project: bool) -> Result<Self, HostError> {
+        let path = path_to_add(configs, is_project)?;
+        Self::open(&path, is_project && configs.is_empty())
     }
 
     /// Keeps other processes from editing the file of [`Self::to_add`] while the lock lives.
-    pub(crate) fn lock_to_add(global: &Global, is_project: bool) -> Result<EditLock, Complaint> {
-        let path = path_to_add(global, is_project)?;
-        Document::lock(&path).map_err(|error| broken(&error))
+    pub fn lock_to_add(configs: &[PathBuf], is_project: bool) -> Result<EditLock, HostError> {
+        let path = path_to_add(configs, is_project)?;
+        Ok(Document::lock(&path)?)
     }
 
     /// Keeps other processes from editing the config files of this run while the locks live.
-    pub(crate) fn lock_all(global: &Global) -> Result<Vec<EditLock>, Complaint> {
-        let mut paths: Vec<PathBuf> = files(global).into_iter().map(|(path, _)| path).collect();
+    pub fn lock_all(configs: &[PathBuf]) -> Result<Vec<EditLock>, HostError> {
+        let mut paths: Vec<PathBuf> = files(configs).into_iter().map(|(path, _)| path).collect();
         paths.retain(|path| path.exists());
         // In the same order in each process, so that none waits for another one that waits for it.
         paths.sort();
         let locks = paths.iter().map(|path| Document::lock(path));
-        locks
-            .collect::<Result<_, DocumentError>>()
-            .map_err(|error| broken(&error))
+        Ok(locks.collect::<Result<_, DocumentError>>()?)
     }
 
     /// Like [`Self::to_add`], but never another program's file, from which the servers may come.
-    pub(crate) fn to_import(global: &Global, is_project: bool) -> Result<Self, Complaint> {
-        let path = match global.configs.as_slice() {
-            [] if is_project => own_in_folder(&settings::here()),
-            [] => own_in_folder(&user_folder()?),
+    pub(crate) fn to_import(configs: &[PathBuf], is_project: bool) -> Result<Self, HostError> {
+        let path = match configs {
+            [] if is_project => own_in_folder(&working_folder()),
+            [] => own_in_folder(&config_folder()?),
             [one] => std::path::absolute(one).unwrap_or_else(|_| one.clone()),
             _ => {
-                return Err(Complaint {
-                    message: "servers can be written to one config file only".to_owned(),
-                    hint: Some("name it with a single `-c FILE`".to_owned()),
-                    exit: Exit::Usage,
-                });
+                return Err(HostError::usage(
+                    "servers can be written to one config file only",
+                    Some("name it with a single `-c FILE`".to_owned()),
+                ));
             }
         };
-        let file = Self::open(&path, is_project && global.configs.is_empty())?;
+        let file = Self::open(&path, is_project && configs.is_empty())?;
         // The servers may come from a project that someone else has written, so a person has to approve them.
         Ok(Self {
             is_approved_project: false,
@@ -111,15 +110,15 @@ impl ServersFile {
     }
 
     /// The files of this run, the strongest one first.
-    pub(crate) fn all(global: &Global) -> Result<Vec<Self>, Complaint> {
-        let files = files(global).into_iter().rev();
+    pub fn all(configs: &[PathBuf]) -> Result<Vec<Self>, HostError> {
+        let files = files(configs).into_iter().rev();
         files.map(|(path, is_project)| Self::open(&path, is_project)).collect()
     }
 
     /// The files of this run that have a server, the strongest one first.
-    pub(crate) fn with(global: &Global, name: &str) -> Result<Vec<Self>, Complaint> {
+    pub fn with(configs: &[PathBuf], name: &str) -> Result<Vec<Self>, HostError> {
         let mut found = Vec::new();
-        for mut file in Self::all(global)? {
+        for mut file in Self::all(configs)? {
             let tables = TABLES.into_iter();
             let has_it = |table: &&[&str]| file.document.get(&[*table, &[name]].concat()).is_some();
             if let Some(table) = tables.into_iter().find(has_it) {
@@ -130,8 +129,8 @@ impl ServersFile {
         Ok(found)
     }
 
-    fn open(path: &Path, is_project: bool) -> Result<Self, Complaint> {
-        let document = Document::open(path).map_err(|error| broken(&error))?;
+    fn open(path: &Path, is_project: bool) -> Result<Self, HostError> {
+        let document = Document::open(path)?;
         let known = TABLES
             .into_iter()
             .find(|table| matches!(document.get(table), Some(Value::Object(_))));
@@ -146,28 +145,29 @@ impl ServersFile {
         })
     }
 
-    pub(crate) fn path(&self) -> &Path {
+    /// The path of the file.
+    pub fn path(&self) -> &Path {
         self.document.path()
     }
 
     /// The path with `~` for the home folder.
-    pub(crate) fn shown_path(&self) -> String {
-        short(self.path())
+    pub fn shown_path(&self) -> String {
+        shorten_path(self.path())
     }
 
     /// The settings of a server as they are written.
-    pub(crate) fn entry(&self, name: &str) -> Option<Value> {
+    pub fn entry(&self, name: &str) -> Option<Value> {
         self.document.get(&self.at(name, &[]))
     }
 
     /// The names of its servers, in the order of the file.
-    pub(crate) fn names(&self) -> Vec<String> {
+    pub fn names(&self) -> Vec<String> {
         let table: Vec<&str> = self.table.iter().map(String::as_str).collect();
         self.document.keys(&table)
     }
 
     /// The settings of all its servers as they are written.
-    pub(crate) fn entries(&self) -> Map<String, Value> {
+    pub fn entries(&self) -> Map<String, Value> {
         let table: Vec<&str> = self.table.iter().map(String::as_str).collect();
         match self.document.get(&table) {
             Some(Value::Object(entries)) => entries,
@@ -182,47 +182,47 @@ impl ServersFile {
     }
 
     /// Writes the settings of a server, in place of those that it had.
-    pub(crate) fn put(&mut self, name: &str, entry: &Value) -> Result<(), Complaint> {
+    pub fn put(&mut self, name: &str, entry: &Value) -> Result<(), HostError> {
         let path: Vec<String> = self.at(name, &[]).into_iter().map(str::to_owned).collect();
         let path: Vec<&str> = path.iter().map(String::as_str).collect();
-        self.document.set(&path, entry).map_err(|error| broken(&error))
+        Ok(self.document.set(&path, entry)?)
     }
 
     /// Gives a server another name. Comments and layout of its settings stay.
-    pub(crate) fn rename(&mut self, name: &str, new: &str) -> Result<(), Complaint> {
+    pub fn rename(&mut self, name: &str, new: &str) -> Result<(), HostError> {
         let path: Vec<String> = self.at(name, &[]).into_iter().map(str::to_owned).collect();
         let path: Vec<&str> = path.iter().map(String::as_str).collect();
-        self.document.rename(&path, new).map_err(|error| broken(&error))
+        Ok(self.document.rename(&path, new)?)
     }
 
     /// Writes one setting of a server.
-    pub(crate) fn set(&mut self, name: &str, key: &str, value: &Value) -> Result<(), Complaint> {
+    pub fn set(&mut self, name: &str, key: &str, value: &Value) -> Result<(), HostError> {
         let path: Vec<String> = self.at(name, &[key]).into_iter().map(str::to_owned).collect();
         let path: Vec<&str> = path.iter().map(String::as_str).collect();
-        self.document.set(&path, value).map_err(|error| broken(&error))
+        Ok(self.document.set(&path, value)?)
     }
 
     /// Removes a server, or with `key` one of its settings.
-    pub(crate) fn remove(&mut self, name: &str, key: Option<&str>) -> Result<bool, Complaint> {
+    pub fn remove(&mut self, name: &str, key: Option<&str>) -> Result<bool, HostError> {
         let rest: Vec<&str> = key.into_iter().collect();
         let path: Vec<String> = self.at(name, &rest).into_iter().map(str::to_owned).collect();
         let path: Vec<&str> = path.iter().map(String::as_str).collect();
-        let was_there = self.document.remove(&path).map_err(|error| broken(&error))?;
+        let was_there = self.document.remove(&path)?;
         // A file without anything would be taken for one that is being written.
         if was_there && self.document.text().trim().is_empty() {
             let table: Vec<&str> = self.table.iter().map(String::as_str).collect();
             let empty = Value::Object(Map::new());
-            self.document.set(&table, &empty).map_err(|error| broken(&error))?;
+            self.document.set(&table, &empty)?;
         }
         Ok(was_there)
     }
 
     /// Saves the file. A project file that was approved before the change stays approved: the user of this command has made it.
-    pub(crate) fn save(&mut self) -> Result<(), Complaint> {
+    pub fn save(&mut self) -> Result<(), HostError> {
         if self.is_project {
             project_bounds::check(self.path())?;
         }
-        self.document.save().map_err(|error| broken(&error))?;
+        self.document.save()?;
         if self.is_approved_project {
             let env = Env::process();
             let mut store = TrustStore::user(&env);
@@ -234,12 +234,12 @@ impl ServersFile {
     }
 
     /// Whether the file waits for approval, so that its servers are not used yet.
-    pub(crate) fn needs_approval(&self) -> bool {
+    pub fn needs_approval(&self) -> bool {
         self.is_project && !self.is_approved_project
     }
 
     /// Checks a server of the document as it is in memory. Nothing is started, and no keyring is asked.
-    pub(crate) fn check(&self, name: &str) -> Checked {
+    pub fn check(&self, name: &str) -> Checked {
         let entry = self.entry(name).unwrap_or_default();
         let written = entry.to_string();
         let unset = RefCell::new(Vec::new());
@@ -270,7 +270,7 @@ impl ServersFile {
         };
         let (errors, warnings) = (said(true), said(false));
         Checked {
-            shown: shown(&loaded, name, &entry),
+            shown: show_entry(&loaded, name, &entry),
             errors,
             warnings,
             unset: unset.take(),
@@ -284,7 +284,7 @@ impl ServersFile {
 }
 
 /// The settings that an entry has, with secrets hidden.
-pub(crate) fn shown(loaded: &Loaded, name: &str, entry: &Value) -> Value {
+pub fn show_entry(loaded: &Loaded, name: &str, entry: &Value) -> Value {
     let all = loaded.show();
     let (Some(all), Some(written)) = (all["servers"][name].as_object(), entry.as_object()) else {
         return Value::Null;
@@ -295,18 +295,16 @@ pub(crate) fn shown(loaded: &Loaded, name: &str, entry: &Value) -> Value {
     Value::Object(shown.map(|(key, value)| (key.clone(), value.clone())).collect())
 }
 
-/// Why a name cannot be that of a server.
-pub(crate) fn checked_name(name: &str) -> Result<(), Complaint> {
-    ServerName::parse(name).map(drop).map_err(|error| Complaint {
-        message: error.to_string(),
-        hint: Some("a name has letters, digits, `-` and `_`, and starts with a letter or digit".to_owned()),
-        exit: Exit::Usage,
-    })
+/// Fails if a name cannot be that of a server.
+pub fn check_server_name(name: &str) -> Result<(), HostError> {
+    let hint = "a name has letters, digits, `-` and `_`, and starts with a letter or digit";
+    let parsed = ServerName::parse(name).map(drop);
+    parsed.map_err(|error| HostError::usage(error.to_string(), Some(hint.to_owned())))
 }
 
 /// A path with `~` for the home folder.
-pub(crate) fn short(path: &Path) -> String {
-    let home = settings::set("HOME");
+pub fn shorten_path(path: &Path) -> String {
+    let home = folder_in("HOME");
     match home.as_deref().and_then(|home| path.strip_prefix(home).ok()) {
         Some(rest) => format!("~/{}", rest.display()),
         None => path.display().to_string(),
@@ -314,28 +312,28 @@ pub(crate) fn short(path: &Path) -> String {
 }
 
 /// The config files of this run, the strongest one last, each with whether it is a project file.
-fn files(global: &Global) -> Vec<(PathBuf, bool)> {
-    if !global.configs.is_empty() {
-        return global.configs.iter().map(|path| (path.clone(), false)).collect();
+fn files(configs: &[PathBuf]) -> Vec<(PathBuf, bool)> {
+    if !configs.is_empty() {
+        return configs.iter().map(|path| (path.clone(), false)).collect();
     }
     let env = Env::process();
-    let sources = Source::discover(&settings::here(), &env, &TrustStore::user(&env));
+    let sources = Source::discover(&working_folder(), &env, &TrustStore::user(&env));
     let project = sources
         .iter()
         .find_map(|source| source.project_path().map(Path::to_owned));
     let mut own: Vec<PathBuf> = Vec::new();
     own.extend((!cfg!(windows)).then(|| in_folder(Path::new("/etc/pegboard"))));
-    own.extend(user_folder().ok().map(|folder| in_folder(&folder)));
+    own.extend(config_folder().ok().map(|folder| in_folder(&folder)));
     own.retain(|path| path.is_file());
     let own = own.into_iter().map(|path| (path, false));
     own.chain(project.map(|path| (path, true))).collect()
 }
 
-fn path_to_add(global: &Global, is_project: bool) -> Result<PathBuf, Complaint> {
-    Ok(match global.configs.last() {
+fn path_to_add(configs: &[PathBuf], is_project: bool) -> Result<PathBuf, HostError> {
+    Ok(match configs.last() {
         Some(path) => path.clone(),
-        None if is_project => in_folder(&settings::here()),
-        None => in_folder(&user_folder()?),
+        None if is_project => in_folder(&working_folder()),
+        None => in_folder(&config_folder()?),
     })
 }
 
@@ -354,20 +352,6 @@ fn first_of(names: impl Iterator<Item = &'static str>, folder: &Path) -> PathBuf
     known.unwrap_or_else(|| folder.join(FILE_NAMES[0]))
 }
 
-/// The user's config folder.
-pub(crate) fn user_folder() -> Result<PathBuf, Complaint> {
-    let folder = if cfg!(windows) {
-        settings::set("APPDATA")
-    } else {
-        settings::set("XDG_CONFIG_HOME").or_else(|| Some(settings::set("HOME")?.join(".config")))
-    };
-    folder.map(|folder| folder.join("pegboard")).ok_or_else(|| Complaint {
-        message: "there is no home folder for the config file".to_owned(),
-        hint: Some("name a file with `-c FILE`, or set HOME".to_owned()),
-        exit: Exit::Usage,
-    })
-}
-
 fn is_approved(path: &Path) -> bool {
     let env = Env::process();
     let store = TrustStore::user(&env);
@@ -375,18 +359,4 @@ fn is_approved(path: &Path) -> bool {
         return false;
     };
     record.sha256 == file.digest()
-}
-
-/// The complaint about a file that cannot be read or changed.
-pub(crate) fn broken(error: &DocumentError) -> Complaint {
-    match error.cut_short {
-        Some(CutShort::TimeUp) => return cut_short(Exit::Timeout, Some(error.to_string())),
-        Some(CutShort::Interrupted) => return cut_short(Exit::Interrupted, None),
-        None => {}
-    }
-    Complaint {
-        message: error.to_string(),
-        hint: None,
-        exit: Exit::Usage,
-    }
 }

@@ -5,29 +5,27 @@ use std::path::Path;
 use serde_json::{Map, Value};
 
 use crate::{
-    commands::{
-        import::write,
-        own_entries::{self, OwnEntries},
-    },
-    settings::Complaint,
+    host_error::HostError,
+    own_entries::{self, OwnEntries},
+    user_file,
 };
 
 /// The URL that was written into a host's file under this name.
-pub(super) fn url_of(host_file: &Path, name: &str) -> Result<Option<String>, Complaint> {
+pub(super) fn url_of(host_file: &Path, name: &str) -> Result<Option<String>, HostError> {
     Ok(OwnEntries::load()?.url_of(host_file, name).map(str::to_owned))
 }
 
-pub(super) fn remember(host_file: &Path, name: &str, url: &str) -> Result<(), Complaint> {
+pub(super) fn remember(host_file: &Path, name: &str, url: &str) -> Result<(), HostError> {
     store(host_file, name, Some(url))
 }
 
-pub(super) fn forget(host_file: &Path, name: &str) -> Result<(), Complaint> {
+pub(super) fn forget(host_file: &Path, name: &str) -> Result<(), HostError> {
     store(host_file, name, None)
 }
 
-fn store(host_file: &Path, name: &str, url: Option<&str>) -> Result<(), Complaint> {
+fn store(host_file: &Path, name: &str, url: Option<&str>) -> Result<(), HostError> {
     let path = own_entries::file()?;
-    let mut document = write::open(&path)?;
+    let mut document = user_file::open(&path)?;
     let key = host_file.display().to_string();
     let known = document.get(&[&key]).unwrap_or_default();
     let mut names: Map<String, Value> = known.as_object().cloned().unwrap_or_default();
@@ -48,8 +46,8 @@ fn store(host_file: &Path, name: &str, url: Option<&str>) -> Result<(), Complain
         true => document.remove(&[&key]).map(|_| ()),
         false => document.set(&[&key], &Value::Object(names)),
     };
-    edited.map_err(|error| write::refused(&error))?;
-    write::save(&mut document, &path)?;
+    edited.map_err(|error| HostError::refused_edit(&error))?;
+    user_file::save(&mut document, &path)?;
     // A URL may hold a token.
-    write::restrict(&path)
+    user_file::restrict(&path)
 }

@@ -6,9 +6,14 @@ use super::host::Form;
 
 /// How the host reaches Pegboard.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Connection {
+pub enum Connection {
     /// It starts the program.
-    Process { program: String, args: Vec<String> },
+    Process {
+        /// The path of the program.
+        program: String,
+        /// Its arguments.
+        args: Vec<String>,
+    },
     /// It connects to a running `pegboard serve`.
     Url(String),
 }

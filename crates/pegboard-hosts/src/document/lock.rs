@@ -14,11 +14,7 @@ use std::{
     time::Duration,
 };
 
-use futures_util::FutureExt as _;
 use pegboard::deadline::Deadline;
-use tokio::{task::unconstrained, time::Instant};
-
-use crate::signals::Signals;
 
 /// The longest wait for the edits of other processes.
 const LONGEST_WAIT: Duration = Duration::from_secs(10);
@@ -30,36 +26,21 @@ static HELD: Mutex<Option<HashMap<PathBuf, Weak<File>>>> = Mutex::new(None);
 /// What ends all waits of this process. Global, because edits happen far below the command, which has one deadline.
 static LIMIT: Mutex<Option<Limit>> = Mutex::new(None);
 
-/// Ends waits for the edits of other processes at the deadline of the command, and when one of these signals has arrived.
-pub(crate) fn limit_waits(deadline: Deadline, signals: Signals) {
-    *LIMIT.lock().unwrap_or_else(PoisonError::into_inner) = Some(Limit {
-        deadline,
-        signals,
-        is_interrupted: false,
-    });
-}
+/// Asked between two tries whether to wait no longer.
+type Limit = Box<dyn FnMut() -> Option<CutShort> + Send>;
 
-struct Limit {
-    deadline: Deadline,
-    signals: Signals,
-    is_interrupted: bool,
-}
-
-impl Limit {
-    fn cut_short(&mut self) -> Option<CutShort> {
-        // The edits are not async, so the signals are polled. A used-up budget of the task must not hide one.
-        self.is_interrupted |= unconstrained(self.signals.heard()).now_or_never().is_some();
-        match self.is_interrupted {
-            true => Some(CutShort::Interrupted),
-            false => self.deadline.has_passed().then_some(CutShort::TimeUp),
-        }
-    }
+/// Ends all waits of this process for the edits of other processes as soon as `limit` returns a reason. It is called every few milliseconds
+/// during a wait, on the thread that waits.
+pub fn limit_waits(limit: impl FnMut() -> Option<CutShort> + Send + 'static) {
+    *LIMIT.lock().unwrap_or_else(PoisonError::into_inner) = Some(Box::new(limit));
 }
 
 /// Why the edits of another process were waited for no longer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum CutShort {
+pub enum CutShort {
+    /// The deadline of the command has passed.
     TimeUp,
+    /// A signal has asked the process to end.
     Interrupted,
 }
 
@@ -73,7 +54,7 @@ impl std::error::Error for CutShort {}
 
 /// Keeps other processes from editing the files of a folder while it lives.
 #[derive(Debug, Clone)]
-pub(crate) struct EditLock {
+pub struct EditLock {
     #[expect(dead_code, reason = "held until the edit is done")]
     file: Option<Arc<File>>,
 }
@@ -107,7 +88,7 @@ impl EditLock {
 /// The locked file, `None` where there are no such locks.
 fn locked(path: &Path, longest: Duration) -> io::Result<Option<File>> {
     let Ok(file) = opened(path) else { return Ok(None) };
-    let end = Instant::now() + longest;
+    let wait = Deadline::within(longest);
     loop {
         match file.try_lock() {
             Ok(()) => return Ok(Some(file)),
@@ -116,11 +97,11 @@ fn locked(path: &Path, longest: Duration) -> io::Result<Option<File>> {
             Err(TryLockError::Error(_)) => return Ok(None),
         }
         let mut limit = LIMIT.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(cut_short) = limit.as_mut().and_then(Limit::cut_short) {
+        if let Some(cut_short) = limit.as_mut().and_then(|limit| limit()) {
             return Err(io::Error::other(cut_short));
         }
         drop(limit);
-        if Instant::now() >= end {
+        if wait.has_passed() {
             return Err(io::Error::other(format!(
                 "another process has been editing files of its folder for {} s; try again",
                 longest.as_secs()

@@ -6,13 +6,13 @@ use super::folders::Folders;
 
 /// A program that has MCP servers in a config file.
 #[derive(Debug)]
-pub(crate) struct Host {
+pub struct Host {
     /// Its name on the command line.
-    pub(crate) id: &'static str,
+    pub id: &'static str,
     /// Other names for it on the command line.
     pub(crate) also: &'static [&'static str],
     /// Its name for people.
-    pub(crate) title: &'static str,
+    pub title: &'static str,
     /// The user's files, the preferred one first.
     pub(crate) user: fn(&Folders) -> Vec<PathBuf>,
     /// Files and folders that show that the host is installed, besides the files themselves.
@@ -27,17 +27,17 @@ pub(crate) struct Host {
     /// Whether the host may read any of its files that exist.
     pub(crate) reads_several: bool,
     /// What makes a running host read its file again.
-    pub(crate) reload: &'static str,
+    pub reload: &'static str,
 }
 
 impl Host {
     /// The user's files that exist.
-    pub(crate) fn user_files(&self, folders: &Folders) -> Vec<PathBuf> {
+    pub fn user_files(&self, folders: &Folders) -> Vec<PathBuf> {
         (self.user)(folders).into_iter().filter(|path| path.is_file()).collect()
     }
 
     /// The project's files that exist.
-    pub(crate) fn project_files(&self, folders: &Folders) -> Vec<PathBuf> {
+    pub fn project_files(&self, folders: &Folders) -> Vec<PathBuf> {
         let files = self.project.iter().map(|name| folders.project(name));
         files.filter(|path| path.is_file()).collect()
     }
@@ -54,6 +54,11 @@ impl Host {
             (false, true) => existing,
             (false, false) => existing.into_iter().take(1).collect(),
         }
+    }
+
+    /// Whether Pegboard can be entered in its files.
+    pub fn is_editable(&self) -> bool {
+        self.form.is_some()
     }
 
     /// Whether the user has the host.

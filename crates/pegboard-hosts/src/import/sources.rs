@@ -8,20 +8,19 @@ use std::{
 use serde_json::Value;
 
 use crate::{
-    commands::own_entries::OwnEntries,
     document::Document,
-    exit::Exit,
+    host_error::HostError,
     hosts::{self, Folders, HOSTS, Host, Listed},
-    settings::Complaint,
+    own_entries::OwnEntries,
 };
 
 /// A file of a host.
 #[derive(Debug)]
-pub(in crate::commands) struct HostFile {
-    pub(in crate::commands) host: &'static Host,
-    pub(in crate::commands) path: PathBuf,
+pub(super) struct HostFile {
+    pub(super) host: &'static Host,
+    pub(super) path: PathBuf,
     /// The folder of the project that the file belongs to.
-    pub(in crate::commands) project: Option<PathBuf>,
+    pub(super) project: Option<PathBuf>,
     /// Whether the user named it, by its path or by its host.
     is_named: bool,
     /// Whether the host is only guessed from the file.
@@ -30,7 +29,7 @@ pub(in crate::commands) struct HostFile {
 
 impl HostFile {
     /// A file in one of the places where the host has its files.
-    pub(in crate::commands) fn new(host: &'static Host, path: PathBuf, project: Option<PathBuf>) -> Self {
+    pub(super) fn new(host: &'static Host, path: PathBuf, project: Option<PathBuf>) -> Self {
         Self {
             host,
             path,
@@ -51,25 +50,25 @@ impl HostFile {
 
 /// A server of a host, or a file that could not be read.
 #[derive(Debug)]
-pub(in crate::commands) struct FoundServer {
-    pub(in crate::commands) host: &'static Host,
-    pub(in crate::commands) path: PathBuf,
-    pub(in crate::commands) label: String,
-    pub(in crate::commands) server: Listed,
+pub(super) struct FoundServer {
+    pub(super) host: &'static Host,
+    pub(super) path: PathBuf,
+    pub(super) label: String,
+    pub(super) server: Listed,
     /// Whether it belongs to another project than the working folder.
-    pub(in crate::commands) is_elsewhere: bool,
+    pub(super) is_elsewhere: bool,
 }
 
 /// The servers of all files.
 #[derive(Debug, Default)]
-pub(in crate::commands) struct Found {
-    pub(in crate::commands) servers: Vec<FoundServer>,
-    pub(in crate::commands) unreadable: Vec<(PathBuf, String)>,
-    pub(in crate::commands) files: usize,
+pub(super) struct Found {
+    pub(super) servers: Vec<FoundServer>,
+    pub(super) unreadable: Vec<(PathBuf, String)>,
+    pub(super) files: usize,
 }
 
 /// The files that the arguments name, or those of all hosts.
-pub(super) fn find(from: &[String], is_project: bool, folders: &Folders) -> Result<Vec<HostFile>, Complaint> {
+pub(super) fn find(from: &[String], is_project: bool, folders: &Folders) -> Result<Vec<HostFile>, HostError> {
     let of = |host: &'static Host| -> Vec<HostFile> {
         let (files, project) = match is_project {
             true => (host.project_files(folders), Some(folders.here.clone())),
@@ -100,7 +99,7 @@ pub(super) fn find(from: &[String], is_project: bool, folders: &Folders) -> Resu
     Ok(found)
 }
 
-fn nothing(host: &Host, is_project: bool, folders: &Folders) -> Complaint {
+fn nothing(host: &Host, is_project: bool, folders: &Folders) -> HostError {
     let looked: Vec<String> = match is_project {
         true => host.project.iter().map(|name| (*name).to_owned()).collect(),
         false => (host.user)(folders)
@@ -108,15 +107,14 @@ fn nothing(host: &Host, is_project: bool, folders: &Folders) -> Complaint {
             .map(|path| path.display().to_string())
             .collect(),
     };
-    Complaint {
-        message: format!("{} has no config file here", host.title),
-        hint: Some(format!("looked for {}", looked.join(", "))),
-        exit: Exit::Usage,
-    }
+    HostError::usage(
+        format!("{} has no config file here", host.title),
+        Some(format!("looked for {}", looked.join(", "))),
+    )
 }
 
 /// A file that is named by its path.
-fn named(name: &str, folders: &Folders) -> Result<HostFile, Complaint> {
+fn named(name: &str, folders: &Folders) -> Result<HostFile, HostError> {
     // `HOST:FILE` tells whose file it is.
     let told = name
         .split_once(':')
@@ -129,11 +127,10 @@ fn named(name: &str, folders: &Folders) -> Result<HostFile, Complaint> {
     };
     if !path.is_file() {
         let known: Vec<&str> = HOSTS.iter().map(|host| host.id).collect();
-        return Err(Complaint {
-            message: format!("`{name}` is neither a file nor a host"),
-            hint: Some(format!("the hosts are {}", known.join(", "))),
-            exit: Exit::Usage,
-        });
+        return Err(HostError::usage(
+            format!("`{name}` is neither a file nor a host"),
+            Some(format!("the hosts are {}", known.join(", "))),
+        ));
     }
     let path = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
     let by_content = || {
@@ -154,11 +151,7 @@ fn named(name: &str, folders: &Folders) -> Result<HostFile, Complaint> {
         .map(|(host, _)| host)
         .or_else(|| hosts::of_file(&path, folders))
         .or_else(by_content)
-        .ok_or_else(|| Complaint {
-            message: format!("{name} is not the config file of a known host"),
-            hint: None,
-            exit: Exit::Usage,
-        })?;
+        .ok_or_else(|| HostError::usage(format!("{name} is not the config file of a known host"), None))?;
     let is_of_user = host.user_files(folders).contains(&path);
     let is_project = !is_of_user && host.project.iter().any(|name| path.ends_with(name));
     let project = is_project.then(|| host.project.iter().find(|name| path.ends_with(name)));
@@ -176,7 +169,7 @@ fn named(name: &str, folders: &Folders) -> Result<HostFile, Complaint> {
 }
 
 /// Reads the servers of the files. A file that cannot be read does not keep the others from being read, unless the user named it.
-pub(super) fn read(files: &[HostFile], folders: &Folders, all: bool) -> Result<Found, Complaint> {
+pub(super) fn read(files: &[HostFile], folders: &Folders, all: bool) -> Result<Found, HostError> {
     let mut found = Found {
         files: files.len(),
         ..Found::default()
@@ -186,11 +179,7 @@ pub(super) fn read(files: &[HostFile], folders: &Folders, all: bool) -> Result<F
         let document = match read_file(&file.path) {
             Ok(document) => document,
             Err(problem) if file.is_named => {
-                return Err(Complaint {
-                    message: format!("the file cannot be read: {problem}"),
-                    hint: None,
-                    exit: Exit::Usage,
-                });
+                return Err(HostError::usage(format!("the file cannot be read: {problem}"), None));
             }
             Err(problem) => {
                 found.unreadable.push((file.path.clone(), problem));
@@ -203,7 +192,7 @@ pub(super) fn read(files: &[HostFile], folders: &Folders, all: bool) -> Result<F
 }
 
 /// The servers in the content of a file. Without `all`, those of other projects than the working folder are elsewhere.
-pub(in crate::commands) fn servers_of(
+pub(super) fn servers_of(
     file: &HostFile,
     content: &Value,
     folders: &Folders,
@@ -226,7 +215,7 @@ pub(in crate::commands) fn servers_of(
 }
 
 /// The whole content of a file.
-pub(in crate::commands) fn read_file(path: &Path) -> Result<Value, String> {
+pub(super) fn read_file(path: &Path) -> Result<Value, String> {
     let document = Document::open(path).map_err(|error| error.to_string())?;
     Ok(document.get(&[]).unwrap_or_default())
 }

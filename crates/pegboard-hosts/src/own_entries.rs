@@ -4,49 +4,45 @@ use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 
-use super::servers_file::user_folder;
-use crate::{document::Document, exit::Exit, hosts::is_pegboard, settings::Complaint};
+use crate::{host_error::HostError, hosts::is_pegboard, user_file};
 
 /// The keys under which hosts have the URL of a server.
 const URLS: [&str; 5] = ["url", "serverUrl", "httpUrl", "baseUrl", "uri"];
 
 /// The URLs that `install --url` wrote, since an entry with a URL does not tell whose it is.
 #[derive(Debug, Default)]
-pub(super) struct OwnEntries {
+pub struct OwnEntries {
     /// By the host's file, then by the name of the entry.
     urls: Value,
 }
 
 impl OwnEntries {
-    pub(super) fn load() -> Result<Self, Complaint> {
-        let document = Document::open(&file()?).map_err(|error| Complaint {
-            message: format!("the file cannot be read: {error}"),
-            hint: None,
-            exit: Exit::Usage,
-        })?;
+    /// Reads the user's list of them.
+    pub fn load() -> Result<Self, HostError> {
+        let document = user_file::open(&file()?)?;
         Ok(Self {
             urls: document.get(&[]).unwrap_or_default(),
         })
     }
 
     /// The URL that was written into a host's file under this name.
-    pub(super) fn url_of(&self, host_file: &Path, name: &str) -> Option<&str> {
+    pub(crate) fn url_of(&self, host_file: &Path, name: &str) -> Option<&str> {
         self.urls.get(host_file.display().to_string())?.get(name)?.as_str()
     }
 
     /// Whether the entry of this name in a host's file is Pegboard's.
-    pub(super) fn has(&self, host_file: &Path, name: &str, entry: &Value) -> bool {
+    pub(crate) fn has(&self, host_file: &Path, name: &str, entry: &Value) -> bool {
         is_own(entry, self.url_of(host_file, name))
     }
 }
 
 /// The file that remembers the URLs.
-pub(super) fn file() -> Result<PathBuf, Complaint> {
-    Ok(user_folder()?.join("installed-urls.json"))
+pub(crate) fn file() -> Result<PathBuf, HostError> {
+    Ok(user_file::config_folder()?.join("installed-urls.json"))
 }
 
 /// Whether an entry is Pegboard's: it starts `pegboard mcp`, or has the URL that `install` wrote there.
-pub(super) fn is_own(entry: &Value, written: Option<&str>) -> bool {
+pub(crate) fn is_own(entry: &Value, written: Option<&str>) -> bool {
     let is_remote = written.is_some() && url_of(entry) == written;
     let list = entry.get("mcpServers").and_then(Value::as_array);
     let is_block = list.is_some_and(|list| !list.is_empty() && list.iter().all(|one| is_own(one, written)));
@@ -54,7 +50,7 @@ pub(super) fn is_own(entry: &Value, written: Option<&str>) -> bool {
 }
 
 /// The URL of an entry, in the form of any host.
-pub(super) fn url_of(entry: &Value) -> Option<&str> {
+pub(crate) fn url_of(entry: &Value) -> Option<&str> {
     URLS.iter().find_map(|key| entry.get(key)?.as_str())
 }
 

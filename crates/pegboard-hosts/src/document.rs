@@ -21,15 +21,17 @@ use std::{
 
 use serde_json::Value;
 
-pub(crate) use lock::{CutShort, EditLock, limit_waits};
+pub use lock::{CutShort, EditLock, limit_waits};
 use tree::Tree;
 
 /// What a file is written in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Format {
+pub enum Format {
+    /// TOML.
     Toml,
     /// JSON, also with comments and trailing commas.
     Json,
+    /// YAML.
     Yaml,
 }
 
@@ -60,10 +62,10 @@ impl Format {
 
 /// Why a file cannot be read, edited or saved. The message names the file.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct DocumentError {
+pub struct DocumentError {
     message: String,
     /// Set if the deadline or a signal ended the wait for another process.
-    pub(crate) cut_short: Option<CutShort>,
+    pub cut_short: Option<CutShort>,
 }
 
 impl DocumentError {
@@ -93,7 +95,7 @@ impl std::error::Error for DocumentError {}
 
 /// A config file in memory.
 #[derive(Debug, Clone)]
-pub(crate) struct Document {
+pub struct Document {
     path: PathBuf,
     format: Format,
     /// The text without a byte order mark.
@@ -105,7 +107,7 @@ pub(crate) struct Document {
 
 impl Document {
     /// Opens a file, whose name tells its format. A file that does not exist is an empty document.
-    pub(crate) fn open(path: &Path) -> Result<Self, DocumentError> {
+    pub fn open(path: &Path) -> Result<Self, DocumentError> {
         let format = Format::of(path).ok_or_else(|| {
             let names = "`.toml`, `.json`, `.jsonc`, `.yaml` or `.yml`";
             DocumentError::new(path, format!("the name of a config file ends in {names}"))
@@ -114,13 +116,13 @@ impl Document {
     }
 
     /// Keeps other processes from editing a file while the lock lives, so that an edit that is opened after it can be saved. An error if they do
-    /// not finish within 10 seconds, before the deadline of the command and before a signal.
-    pub(crate) fn lock(path: &Path) -> Result<EditLock, DocumentError> {
+    /// not finish within 10 seconds, or if the check of [`limit_waits`] ends the wait.
+    pub fn lock(path: &Path) -> Result<EditLock, DocumentError> {
         file::lock(path).map_err(|error| DocumentError::of_io(path, &error))
     }
 
     /// Opens a file of this format.
-    pub(crate) fn open_as(path: &Path, format: Format) -> Result<Self, DocumentError> {
+    fn open_as(path: &Path, format: Format) -> Result<Self, DocumentError> {
         let opened = file::read(path).map_err(|error| DocumentError::of_io(path, &error))?;
         let text = String::from_utf8(opened.clone().unwrap_or_default())
             .map_err(|_| DocumentError::new(path, "it is not UTF-8"))?;
@@ -148,11 +150,13 @@ impl Document {
         }
     }
 
-    pub(crate) fn path(&self) -> &Path {
+    /// The file, as it was named when it was opened.
+    pub fn path(&self) -> &Path {
         &self.path
     }
 
-    pub(crate) fn format(&self) -> Format {
+    /// What the file is written in.
+    pub fn format(&self) -> Format {
         self.format
     }
 
@@ -162,33 +166,33 @@ impl Document {
     }
 
     /// Whether the text differs from that of the file.
-    pub(crate) fn is_changed(&self) -> bool {
+    pub fn is_changed(&self) -> bool {
         self.opened.as_deref() != Some(self.text().as_bytes())
     }
 
     /// The whole text, as it would be saved.
-    pub(crate) fn text(&self) -> String {
+    pub fn text(&self) -> String {
         let mark = if self.has_mark { "\u{feff}" } else { "" };
         format!("{mark}{}", self.text)
     }
 
     /// Whether the file begins with a byte order mark.
-    pub(crate) fn has_mark(&self) -> bool {
+    pub fn has_mark(&self) -> bool {
         self.has_mark
     }
 
     /// Takes the byte order mark away.
-    pub(crate) fn remove_mark(&mut self) {
+    pub fn remove_mark(&mut self) {
         self.has_mark = false;
     }
 
     /// The value at a path of keys; that of the whole document if the path is empty.
-    pub(crate) fn get(&self, path: &[&str]) -> Option<Value> {
+    pub fn get(&self, path: &[&str]) -> Option<Value> {
         Some(self.tree().ok()?.at(path)?.value())
     }
 
     /// The keys of the map at a path, in the order of the file.
-    pub(crate) fn keys(&self, path: &[&str]) -> Vec<String> {
+    pub fn keys(&self, path: &[&str]) -> Vec<String> {
         let tree = self.tree().ok();
         tree.and_then(|tree| Some(tree.at(path)?.keys())).unwrap_or_default()
     }
@@ -208,7 +212,7 @@ impl Document {
 
     /// Puts a value at a path. Maps on the way that are missing are made. A list that differs from the known one in single values keeps its
     /// layout and its comments.
-    pub(crate) fn set(&mut self, path: &[&str], value: &Value) -> Result<(), DocumentError> {
+    pub fn set(&mut self, path: &[&str], value: &Value) -> Result<(), DocumentError> {
         if path.is_empty() {
             return Err(self.error("nothing says where the value goes"));
         }
@@ -304,7 +308,7 @@ impl Document {
     }
 
     /// Removes what is at a path, and says whether something was there. Comments above it stay.
-    pub(crate) fn remove(&mut self, path: &[&str]) -> Result<bool, DocumentError> {
+    pub fn remove(&mut self, path: &[&str]) -> Result<bool, DocumentError> {
         let tree = self.tree()?;
         if path.is_empty() || tree.at(path).is_none() {
             return Ok(false);
@@ -323,7 +327,7 @@ impl Document {
 
     /// Gives the last key of a path another name where it is written, with everything around it kept. If that cannot be done safely, the
     /// value is written anew under the new key.
-    pub(crate) fn rename(&mut self, path: &[&str], new: &str) -> Result<(), DocumentError> {
+    pub fn rename(&mut self, path: &[&str], new: &str) -> Result<(), DocumentError> {
         let tree = self.tree()?;
         let (Some((_, parents)), Some(value)) = (path.split_last(), tree.at(path).map(Tree::value)) else {
             return Err(self.error(&format!("there is no `{}`", path.join("."))));
@@ -348,7 +352,7 @@ impl Document {
 
     /// Writes the file: atomically, with its mode and owner, and through a symbolic link to what it names. Refused if another process has
     /// changed the file since it was opened.
-    pub(crate) fn save(&mut self) -> Result<(), DocumentError> {
+    pub fn save(&mut self) -> Result<(), DocumentError> {
         let text = self.text();
         file::write(&self.path, self.opened.as_deref(), text.as_bytes())
             .map_err(|error| DocumentError::of_io(&self.path, &error))?;

@@ -14,10 +14,13 @@ mod table;
 mod tests;
 mod variables;
 
-pub(crate) use folders::Folders;
-pub(crate) use host::{Form, Host};
-pub(crate) use pegboard_entry::{Connection, entry_for, is_pegboard};
+pub use folders::Folders;
+pub(crate) use host::Form;
+pub use host::Host;
+pub use pegboard_entry::Connection;
+pub(crate) use pegboard_entry::{entry_for, is_pegboard};
 pub(crate) use reader::MISTYPED;
 pub(crate) use servers::{Listed, is_connection, servers_in};
-pub(crate) use table::{HOSTS, find, of_file};
-pub(crate) use variables::Input;
+pub(crate) use table::of_file;
+pub use table::{HOSTS, find, find_present};
+pub use variables::Input;

@@ -6,19 +6,19 @@ use std::{
 };
 
 use crate::{
-    exit::Exit,
-    settings::{self, Complaint},
+    host_error::{HostError, HostErrorKind},
+    user_file::working_folder,
 };
 
 /// The most links that are followed, as in the kernel.
 const MAX_LINKS: usize = 40;
 
 /// Fails if a file of the project of the working folder is, after all links, outside of it.
-pub(super) fn check(file: &Path) -> Result<(), Complaint> {
-    check_in(file, &settings::here())
+pub(crate) fn check(file: &Path) -> Result<(), HostError> {
+    check_in(file, &working_folder())
 }
 
-fn check_in(file: &Path, folder: &Path) -> Result<(), Complaint> {
+fn check_in(file: &Path, folder: &Path) -> Result<(), HostError> {
     let repository = || folder.ancestors().find(|folder| folder.join(".git").exists());
     // A project file may be in a folder above.
     let around = || folder.ancestors().find(|folder| file.starts_with(folder));
@@ -28,7 +28,7 @@ fn check_in(file: &Path, folder: &Path) -> Result<(), Complaint> {
         Some(real) if real.starts_with(&root) => Ok(()),
         real => {
             let target = real.map(|real| format!(" to {}", real.display())).unwrap_or_default();
-            Err(Complaint {
+            Err(HostError {
                 message: format!(
                     "{} leads{target}, out of the project {}",
                     file.display(),
@@ -37,7 +37,7 @@ fn check_in(file: &Path, folder: &Path) -> Result<(), Complaint> {
                 hint: Some(
                     "nothing was written; remove the symbolic link, or edit the file that it points to".to_owned(),
                 ),
-                exit: Exit::Refused,
+                kind: HostErrorKind::Refused,
             })
         }
     }

@@ -13,46 +13,57 @@ use super::{
     sources::{Found, FoundServer},
 };
 use crate::{
-    commands::servers_file::ServersFile,
     hosts::{Host, Input},
+    servers_file::ServersFile,
 };
 
 /// What an import will do.
 #[derive(Debug)]
-pub(in crate::commands) struct Plan {
-    pub(in crate::commands) file: PathBuf,
+pub struct Plan {
+    /// The config file of Pegboard that it writes.
+    pub file: PathBuf,
     /// The same file, as it was when the plan was made.
-    pub(in crate::commands) target: ServersFile,
-    pub(in crate::commands) rows: Vec<Row>,
-    pub(in crate::commands) unreadable: Vec<(PathBuf, String)>,
+    pub target: ServersFile,
+    /// One for each server that was found.
+    pub rows: Vec<Row>,
+    /// The hosts' files that cannot be read, with the reasons.
+    pub unreadable: Vec<(PathBuf, String)>,
     /// How many files were read.
-    pub(in crate::commands) files: usize,
+    pub files: usize,
     /// The answers to inputs: what replaces each reference.
-    pub(in crate::commands) answers: BTreeMap<String, String>,
+    pub answers: BTreeMap<String, String>,
 }
 
 /// One server that was found.
 #[derive(Debug)]
-pub(in crate::commands) struct Row {
-    pub(in crate::commands) host: &'static Host,
-    pub(in crate::commands) from: PathBuf,
+pub struct Row {
+    /// The program that has it.
+    pub host: &'static Host,
+    /// The file that it is in.
+    pub from: PathBuf,
     /// What the file is called in a table.
-    pub(in crate::commands) label: String,
-    /// Its name there, and the keys under which it is.
-    pub(in crate::commands) original: String,
-    pub(in crate::commands) keys: Vec<String>,
-    pub(in crate::commands) entry: Value,
-    pub(in crate::commands) action: Action,
-    pub(in crate::commands) settings: Map<String, Value>,
-    pub(in crate::commands) notes: Vec<String>,
-    pub(in crate::commands) inputs: Vec<Input>,
+    pub label: String,
+    /// Its name there.
+    pub original: String,
+    /// The keys under which it is there; empty if it is in a list.
+    pub(crate) keys: Vec<String>,
+    /// The entry as written there.
+    pub(crate) entry: Value,
+    /// What happens to it.
+    pub action: Action,
+    /// What it is in our config.
+    pub settings: Map<String, Value>,
+    /// What a person must know about it, in sentences.
+    pub notes: Vec<String>,
+    /// What the host asks its user for, and is not answered yet.
+    pub inputs: Vec<Input>,
     /// What is started or contacted, with secrets hidden.
-    pub(in crate::commands) target: String,
+    pub target: String,
 }
 
 /// What happens to a server.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(in crate::commands) enum Action {
+pub enum Action {
     /// It is added under this name.
     Add(String),
     /// It replaces the server of this name.
@@ -66,8 +77,13 @@ pub(in crate::commands) enum Action {
 }
 
 impl Row {
+    /// Whether this server can be moved out of its host's file into our config.
+    pub fn can_move(&self) -> bool {
+        matches!(self.action, Action::Add(_) | Action::Replace(_) | Action::Same(_)) && !self.keys.is_empty()
+    }
+
     /// The name under which it will be written.
-    pub(in crate::commands) fn new_name(&self) -> Option<&str> {
+    pub fn new_name(&self) -> Option<&str> {
         match &self.action {
             Action::Add(name) | Action::Replace(name) => Some(name),
             _ => None,
@@ -75,7 +91,7 @@ impl Row {
     }
 
     /// The settings as they are written with these answers.
-    pub(in crate::commands) fn answered(&self, answers: &BTreeMap<String, String>) -> Map<String, Value> {
+    pub(crate) fn answered(&self, answers: &BTreeMap<String, String>) -> Map<String, Value> {
         answered(&self.settings, &self.inputs, answers)
     }
 }
@@ -94,12 +110,12 @@ impl Plan {
     }
 
     /// Whether anything will be written.
-    pub(in crate::commands) fn has_work(&self) -> bool {
+    pub fn has_work(&self) -> bool {
         self.rows.iter().any(|row| row.new_name().is_some())
     }
 
     /// Replaces the inputs in all settings: by their answers, or by a variable where there is none.
-    pub(in crate::commands) fn settle_inputs(&mut self) {
+    pub fn settle_inputs(&mut self) {
         for row in self.rows.iter_mut().filter(|row| row.new_name().is_some()) {
             for input in &row.inputs {
                 let value = match self.answers.get(&input.id) {
@@ -126,7 +142,7 @@ impl Plan {
 }
 
 /// What an import does with the servers that were found, beside those that are in the config.
-pub(in crate::commands) fn rows(known: Map<String, Value>, found: Vec<FoundServer>, force: bool) -> Vec<Row> {
+pub(super) fn rows(known: Map<String, Value>, found: Vec<FoundServer>, force: bool) -> Vec<Row> {
     let mut names = Names::new(known, force, &found);
     found.into_iter().map(|one| names.row(one)).collect()
 }

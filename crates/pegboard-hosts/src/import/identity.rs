@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use pegboard::Loaded;
 use serde_json::{Map, Value};
 
-use crate::commands::executable;
+use crate::executable;
 
 /// The settings that tell a server from another one, beside its command line.
 const SINGLE: [&str; 5] = ["url", "cwd", "env_file", "bearer_token", "bearer_token_env_var"];

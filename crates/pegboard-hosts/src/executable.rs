@@ -7,7 +7,7 @@ use std::{
 };
 
 /// The file that a program's name stands for.
-pub(super) fn resolve(program: &str, path: &OsStr, cwd: Option<&Path>) -> Option<PathBuf> {
+pub fn resolve(program: &str, path: &OsStr, cwd: Option<&Path>) -> Option<PathBuf> {
     if program.contains(['/', '\\']) {
         let file = cwd.map_or_else(|| PathBuf::from(program), |cwd| cwd.join(program));
         return file.is_file().then_some(file);
@@ -32,7 +32,7 @@ pub(super) fn resolve(program: &str, path: &OsStr, cwd: Option<&Path>) -> Option
 }
 
 /// The name by which `PATH` finds a program that is given by its absolute path. A program that it does not find is returned as it is.
-pub(super) fn short(program: &str) -> &str {
+pub fn short(program: &str) -> &str {
     let file = Path::new(program);
     let path = env::var_os("PATH").unwrap_or_default();
     // On Windows, `npx` stands for `npx.cmd`.
@@ -42,14 +42,16 @@ pub(super) fn short(program: &str) -> &str {
     found.unwrap_or(program)
 }
 
+/// Whether the file may be executed.
 #[cfg(unix)]
-pub(super) fn is_executable(file: &Path) -> bool {
+pub fn is_executable(file: &Path) -> bool {
     use std::os::unix::fs::PermissionsExt as _;
     file.metadata()
         .is_ok_and(|found| found.permissions().mode() & 0o111 != 0)
 }
 
+/// Whether the file may be executed.
 #[cfg(not(unix))]
-pub(super) fn is_executable(_file: &Path) -> bool {
+pub fn is_executable(_file: &Path) -> bool {
     true
 }

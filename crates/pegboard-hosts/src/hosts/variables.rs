@@ -9,12 +9,17 @@ const OPEN_FOLDER: &str = "workspaceFolder";
 
 /// A value that the host asks its user for, `${input:ID}`.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Input {
-    pub(crate) id: String,
-    pub(crate) description: String,
-    pub(crate) is_secret: bool,
-    pub(crate) default: Option<String>,
-    pub(crate) options: Vec<String>,
+pub struct Input {
+    /// What the host's file calls it.
+    pub id: String,
+    /// The question.
+    pub description: String,
+    /// Whether the answer must not be shown or written to a file.
+    pub is_secret: bool,
+    /// What an empty answer stands for.
+    pub default: Option<String>,
+    /// The answers to choose from; empty if any will do.
+    pub options: Vec<String>,
 }
 
 impl Input {
@@ -24,7 +29,7 @@ impl Input {
     }
 
     /// The environment variable that stands for it where no user can be asked.
-    pub(crate) fn variable(&self) -> String {
+    pub fn variable(&self) -> String {
         variable_name(&self.id)
     }
 }
