@@ -64,9 +64,6 @@ use crate::{
 };
 use context::Context;
 
-#[cfg(target_os = "linux")]
-pub(crate) use torture::is_guard;
-
 /// Adds advice to the error of the parser about a command line, given as its words.
 pub(crate) fn with_advice(error: clap::Error, words: &[String]) -> clap::Error {
     servers::with_advice(error, words)

@@ -35,7 +35,7 @@ const LAST_WAIT: Duration = Duration::from_millis(200);
 fn main() -> ExitCode {
     pegboard::shim();
     #[cfg(target_os = "linux")]
-    if commands::is_guard() {
+    if pegboard_torture::is_guard() {
         return ExitCode::SUCCESS;
     }
     let cli = Cli::try_parse().unwrap_or_else(|error| {

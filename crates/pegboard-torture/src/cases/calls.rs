@@ -5,7 +5,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
-use crate::commands::torture::{
+use crate::{
     bench::Bench,
     case::{Applies, Case, Spec},
     client::{Client, Reply},

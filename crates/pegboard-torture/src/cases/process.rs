@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use crate::commands::torture::{
+use crate::{
     bench::Bench,
     case::{Applies, Case, Spec},
     client::Client,

@@ -10,7 +10,7 @@ pub(super) const MODERN: &str = "2026-07-28";
 /// A protocol era.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
-pub(super) enum Era {
+pub enum Era {
     /// Without a handshake.
     Modern,
     /// With `initialize`.
@@ -18,7 +18,8 @@ pub(super) enum Era {
 }
 
 impl Era {
-    pub(super) fn as_str(self) -> &'static str {
+    /// Its name in reports and on the command line.
+    pub fn as_str(self) -> &'static str {
         match self {
             Self::Modern => "modern",
             Self::Legacy => "legacy",
@@ -26,7 +27,7 @@ impl Era {
     }
 
     /// The newest version of the era.
-    pub(super) fn version(self) -> &'static str {
+    pub fn version(self) -> &'static str {
         match self {
             Self::Modern => MODERN,
             Self::Legacy => LEGACY[0],

@@ -27,6 +27,14 @@ pub(super) fn all() -> impl Iterator<Item = &'static Case> {
     .flatten()
 }
 
+/// The names of all cases and groups, sorted.
+pub fn case_names() -> Vec<&'static str> {
+    let mut names: Vec<&str> = all().flat_map(|case| [case.group, case.id]).collect();
+    names.sort_unstable();
+    names.dedup();
+    names
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use crate::commands::torture::{
+use crate::{
     bench::Bench,
     case::{Applies, Case, Spec},
     client::Reply,
@@ -307,7 +307,7 @@ async fn deep_nesting(bench: &Bench<'_>) -> Result<(), Stop> {
 }
 
 /// Checks that the server answers after something that it need not answer. Over HTTP the error status of that may still arrive.
-async fn survives(client: &mut crate::commands::torture::client::Client) -> Result<(), Stop> {
+async fn survives(client: &mut crate::client::Client) -> Result<(), Stop> {
     // A server that reads no further than the first message of a batch of bytes is given a moment.
     let mut last = client.still_answers().await;
     for _ in 0..3 {

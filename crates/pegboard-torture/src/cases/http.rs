@@ -2,13 +2,12 @@
 
 use serde_json::json;
 
-use crate::commands::torture::{
+use crate::{
     bench::Bench,
     case::{Applies, Case, Spec},
     era::Era,
     http::HttpTarget,
     stop::{Stop, ensure, fail, skip},
-    wire::Target,
 };
 
 const GROUP: &str = "http";
@@ -45,9 +44,9 @@ pub(super) const CASES: &[Case] = &[
 ];
 
 fn endpoint<'a>(bench: &Bench<'a>) -> Result<&'a HttpTarget, Stop> {
-    match bench.target {
-        Target::Http(target) => Ok(target),
-        Target::Stdio(_) => skip("the server is reached over stdio"),
+    match bench.target.endpoint() {
+        Some(target) => Ok(target),
+        None => skip("the server is reached over stdio"),
     }
 }
 

@@ -84,8 +84,9 @@ impl Drop for Guard {
     }
 }
 
-/// Returns `false` if this process was not started as a guard. Else waits until `torture` is gone and kills what it has left.
-pub(crate) fn is_guard() -> bool {
+/// Returns `false` if this process was not started as a guard. Else waits until the run of the cases is gone and kills what it has left. A
+/// program that runs cases over stdio calls this first in `main`, and exits if it returns `true`.
+pub fn is_guard() -> bool {
     let mut args = std::env::args_os().skip(1);
     let (Some(role), Some(run)) = (args.next(), args.next()) else {
         return false;

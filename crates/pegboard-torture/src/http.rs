@@ -10,7 +10,7 @@ use base64::{Engine as _, prelude::BASE64_STANDARD};
 use futures_util::StreamExt as _;
 use pegboard::config::{Auth, Endpoint};
 use reqwest::{
-    Client, RequestBuilder, Response,
+    Client, ClientBuilder, RequestBuilder, Response,
     header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue},
 };
 use serde_json::Value;
@@ -18,7 +18,6 @@ use tokio::{sync::mpsc, task::AbortHandle};
 use url::Url;
 
 use super::incoming::{Incoming, MAX_MESSAGE, QUEUE, read};
-use crate::commands::server_tls;
 
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 /// How long the DELETE request at the end of a session may take.
@@ -34,7 +33,7 @@ pub(super) struct HttpTarget {
 
 impl HttpTarget {
     /// A client for an endpoint, or why there can be none.
-    pub(super) fn new(endpoint: &Endpoint) -> Result<Self, String> {
+    pub(super) fn new(endpoint: &Endpoint, mut builder: ClientBuilder) -> Result<Self, String> {
         let mut headers = HeaderMap::new();
         for (name, value) in &endpoint.headers {
             let name = HeaderName::try_from(name).map_err(|error| error.to_string())?;
@@ -56,15 +55,12 @@ impl HttpTarget {
         if let Some(value) = authorization {
             headers.insert(AUTHORIZATION, header(&value)?);
         }
-        let tls = server_tls::client_config(&endpoint.tls)?;
         let url = endpoint.url.expose().clone();
-        let mut builder = Client::builder();
         if matches!(url.host_str(), Some("localhost" | "127.0.0.1" | "[::1]")) {
             // A proxy on another machine cannot reach this machine's loopback address.
             builder = builder.no_proxy();
         }
         let client = builder
-            .tls_backend_preconfigured(tls)
             .connect_timeout(CONNECT_TIMEOUT)
             .redirect(reqwest::redirect::Policy::none())
             .user_agent(concat!("pegboard/", env!("CARGO_PKG_VERSION")))

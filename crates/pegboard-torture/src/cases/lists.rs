@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 use serde_json::{Value, json};
 
-use crate::commands::torture::{
+use crate::{
     bench::{Bench, pages},
     case::{Applies, Case, Spec},
     client::Reply,

@@ -2,6 +2,8 @@
 
 use std::{io, time::Duration};
 
+use pegboard::config::{Command, Endpoint};
+use reqwest::ClientBuilder;
 use tokio::sync::mpsc;
 
 use super::{
@@ -12,7 +14,12 @@ use super::{
 
 /// The server under test.
 #[derive(Debug, Clone)]
-pub(super) enum Target {
+pub struct Target {
+    kind: Kind,
+}
+
+#[derive(Debug, Clone)]
+enum Kind {
     Stdio(StdioTarget),
     Http(HttpTarget),
 }
@@ -25,16 +32,37 @@ pub(super) enum Wire {
 }
 
 impl Target {
+    /// A server that is started for each connection.
+    pub fn stdio(command: &Command) -> Self {
+        Self {
+            kind: Kind::Stdio(StdioTarget::new(command)),
+        }
+    }
+
+    /// A server at a URL, or why it cannot be tried. `client` is a builder with the TLS settings of the endpoint.
+    pub fn http(endpoint: &Endpoint, client: ClientBuilder) -> Result<Self, String> {
+        let kind = Kind::Http(HttpTarget::new(endpoint, client)?);
+        Ok(Self { kind })
+    }
+
     /// Opens a connection. Over stdio this starts a process.
     pub(super) fn open(&self) -> io::Result<Wire> {
-        Ok(match self {
-            Self::Stdio(target) => Wire::Stdio(Box::new(target.start()?)),
-            Self::Http(target) => Wire::Http(Box::new(target.open())),
+        Ok(match &self.kind {
+            Kind::Stdio(target) => Wire::Stdio(Box::new(target.start()?)),
+            Kind::Http(target) => Wire::Http(Box::new(target.open())),
         })
     }
 
+    /// The endpoint of a server at a URL.
+    pub(super) fn endpoint(&self) -> Option<&HttpTarget> {
+        match &self.kind {
+            Kind::Http(target) => Some(target),
+            Kind::Stdio(_) => None,
+        }
+    }
+
     pub(super) fn is_stdio(&self) -> bool {
-        matches!(self, Self::Stdio(_))
+        matches!(self.kind, Kind::Stdio(_))
     }
 }
 

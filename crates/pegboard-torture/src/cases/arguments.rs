@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::commands::torture::{
+use crate::{
     bench::Bench,
     case::{Applies, Case, Spec},
     client::{Client, Reply},
