@@ -14,7 +14,7 @@ pub use door::{CallLimits, Caller, Owner, Scope, Scopes, Token, TokenHolders};
 pub use endpoints::{BoardEndpoints, BoardPart, GatewayHost, board_service};
 pub use protocol::{
     Answer, CacheScope, Client, Description, Event, Exchange, Filter, LogLevel, Notification, Params, RawResult,
-    Request, RpcError, Sealer, Service, Version,
+    Request, RequestId, RpcError, Sealer, Service, Version,
 };
 pub use serve::{
     Gateway, GatewayBuilder, GatewayMetrics, Listeners, LocalClient, Monitor, ServeError, Tls, TlsError, TrafficCounts,

@@ -14,9 +14,13 @@ mod tool;
 
 pub(crate) use act::Act;
 pub(crate) use request::{HEADERS, is_modern};
-pub use request::{META_CAPABILITIES, META_CLIENT, META_LOG_LEVEL, META_SUBSCRIPTION, META_VERSION};
 pub(crate) use result::append;
 
+use pegboard_protocol::{
+    capability::extension,
+    code, meta,
+    method::{self, notification},
+};
 use serde_json::{Value, json};
 
 use request::Request;
@@ -50,8 +54,8 @@ pub(crate) fn open(script: &Script) -> Vec<Act> {
 
 fn reply(script: &Script, faults: &[Fault], request: &Request<'_>) -> Vec<Act> {
     match request.method {
-        "initialize" if script.era == Era::Modern => return refuse(script.on_initialize, request),
-        "server/discover" if script.era == Era::Legacy => return refuse(script.on_discover, request),
+        method::INITIALIZE if script.era == Era::Modern => return refuse(script.on_initialize, request),
+        method::SERVER_DISCOVER if script.era == Era::Legacy => return refuse(script.on_discover, request),
         _ => {}
     }
     if request.modern
@@ -61,31 +65,33 @@ fn reply(script: &Script, faults: &[Fault], request: &Request<'_>) -> Vec<Act> {
     }
     let capabilities = capabilities(script);
     let answer = match (request.method, request.modern) {
-        ("initialize", false) => initialize(script, request),
-        ("server/discover", true) => discover(script, request),
-        ("ping", false) => request.result(script, json!({})),
-        ("logging/setLevel", false) => {
+        (method::INITIALIZE, false) => initialize(script, request),
+        (method::SERVER_DISCOVER, true) => discover(script, request),
+        (method::PING, false) => request.result(script, json!({})),
+        (method::LOGGING_SET_LEVEL, false) => {
             let level = request.params["level"].as_str().unwrap_or_default().to_owned();
             return vec![Act::SetLevel(level), Act::Answer(request.result(script, json!({})))];
         }
-        ("tools/list", _) if capabilities["tools"].is_object() => return list::tools(script, faults, request),
-        ("tools/call", _) if capabilities["tools"].is_object() => return tool::call(script, faults, request),
-        ("resources/list" | "resources/templates/list" | "resources/read", _)
+        (method::TOOLS_LIST, _) if capabilities["tools"].is_object() => return list::tools(script, faults, request),
+        (method::TOOLS_CALL, _) if capabilities["tools"].is_object() => return tool::call(script, faults, request),
+        (method::RESOURCES_LIST | method::RESOURCES_TEMPLATES_LIST | method::RESOURCES_READ, _)
             if capabilities["resources"].is_object() =>
         {
             return context::resources(script, request);
         }
-        ("prompts/list" | "prompts/get", _) if capabilities["prompts"].is_object() => {
+        (method::PROMPTS_LIST | method::PROMPTS_GET, _) if capabilities["prompts"].is_object() => {
             return context::prompts(script, request);
         }
-        ("subscriptions/listen", true) => return listen(request),
-        ("resources/subscribe" | "resources/unsubscribe", false) if capabilities["resources"]["subscribe"] == true => {
+        (method::SUBSCRIPTIONS_LISTEN, true) => return listen(request),
+        (method::RESOURCES_SUBSCRIBE | method::RESOURCES_UNSUBSCRIBE, false)
+            if capabilities["resources"]["subscribe"] == true =>
+        {
             return vec![subscribe(request), Act::Answer(request.result(script, json!({})))];
         }
-        ("completion/complete", _) if capabilities["completions"].is_object() => {
+        (method::COMPLETION_COMPLETE, _) if capabilities["completions"].is_object() => {
             return context::completions(script, request);
         }
-        ("tasks/get" | "tasks/result" | "tasks/cancel", _) if task::are_offered(script) => {
+        (method::TASKS_GET | method::TASKS_RESULT | method::TASKS_CANCEL, _) if task::are_offered(script) => {
             return task::about(script, request);
         }
         _ => request.unknown_method(),
@@ -109,18 +115,18 @@ fn refuse(refusal: Refusal, request: &Request<'_>) -> Vec<Act> {
 
 fn modern_error(script: &Script, request: &Request<'_>) -> Option<Value> {
     let meta = &request.params["_meta"];
-    let missing = [META_VERSION, META_CAPABILITIES]
+    let missing = [meta::PROTOCOL_VERSION, meta::CLIENT_CAPABILITIES]
         .into_iter()
         .find(|key| meta.get(key).is_none());
     if let Some(key) = missing {
-        return Some(request.error(-32602, &format!("missing _meta key {key}"), None));
+        return Some(request.error(code::INVALID_PARAMS, &format!("missing _meta key {key}"), None));
     }
-    let wanted = meta[META_VERSION].as_str().unwrap_or_default();
+    let wanted = meta[meta::PROTOCOL_VERSION].as_str().unwrap_or_default();
     if script.modern_versions.iter().any(|version| version == wanted) {
         return None;
     }
     let data = json!({ "requested": wanted, "supported": script.modern_versions });
-    Some(request.error(-32022, "unsupported protocol version", Some(&data)))
+    Some(request.error(code::UNSUPPORTED_VERSION, "unsupported protocol version", Some(&data)))
 }
 
 fn initialize(script: &Script, request: &Request<'_>) -> Value {
@@ -175,7 +181,7 @@ fn capabilities(script: &Script) -> Value {
     }
     if task::are_offered(script) {
         capabilities["tasks"] = json!({ "cancel": {}, "requests": { "tools": { "call": {} } } });
-        capabilities["extensions"] = json!({ "io.modelcontextprotocol/tasks": {} });
+        capabilities["extensions"] = json!({ extension::TASKS: {} });
     }
     capabilities
 }
@@ -183,7 +189,7 @@ fn capabilities(script: &Script) -> Value {
 fn subscribe(request: &Request<'_>) -> Act {
     Act::Subscribe {
         uri: request.params["uri"].as_str().unwrap_or_default().to_owned(),
-        on: request.method == "resources/subscribe",
+        on: request.method == method::RESOURCES_SUBSCRIBE,
     }
 }
 
@@ -191,8 +197,8 @@ fn listen(request: &Request<'_>) -> Vec<Act> {
     let filter = request.params["notifications"].clone();
     let acknowledged = json!({
         "jsonrpc": "2.0",
-        "method": "notifications/subscriptions/acknowledged",
-        "params": { "_meta": { META_SUBSCRIPTION: request.id() }, "notifications": filter },
+        "method": notification::SUBSCRIPTIONS_ACKNOWLEDGED,
+        "params": { "_meta": { meta::SUBSCRIPTION_ID: request.id() }, "notifications": filter },
     });
     vec![
         Act::Send(acknowledged),

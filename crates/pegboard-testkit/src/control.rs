@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use pegboard_protocol::method::notification;
 use serde_json::Value;
 
 use crate::{log::Received, script::Script, server::Server};
@@ -61,6 +62,6 @@ impl Control {
 
     /// Sends `notifications/tools/list_changed`.
     pub async fn tools_changed(&self) {
-        self.notify("notifications/tools/list_changed", Value::Null).await;
+        self.notify(notification::TOOLS_LIST_CHANGED, Value::Null).await;
     }
 }

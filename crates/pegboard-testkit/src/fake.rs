@@ -7,6 +7,7 @@ use std::{
     sync::{Arc, Mutex},
 };
 
+use pegboard_protocol::Version;
 use serde_json::Value;
 use tokio::io::DuplexStream;
 use tokio_util::sync::CancellationToken;
@@ -62,7 +63,7 @@ impl FakeServer {
     /// Speaks this version only, and the era it belongs to.
     #[must_use]
     pub fn version(self, version: &str) -> Self {
-        let modern = version >= crate::script::MODERN_VERSION;
+        let modern = version >= Version::FIRST_MODERN.as_str();
         self.change(|script| {
             if modern {
                 script.era = Era::Modern;

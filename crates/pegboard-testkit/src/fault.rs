@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use pegboard_protocol::method::{self, notification};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -43,7 +44,7 @@ impl When {
     pub fn tool(tool: impl Into<String>) -> Self {
         Self {
             tool: Some(tool.into()),
-            ..Self::method("tools/call")
+            ..Self::method(method::TOOLS_CALL)
         }
     }
 
@@ -310,9 +311,9 @@ pub enum Bomb {
     Pattern,
 }
 
-const HANDSHAKE: &[&str] = &["initialize", "server/discover"];
-const LIST: &[&str] = &["tools/list"];
-const CALL: &[&str] = &["tools/call"];
+const HANDSHAKE: &[&str] = &[method::INITIALIZE, method::SERVER_DISCOVER];
+const LIST: &[&str] = &[method::TOOLS_LIST];
+const CALL: &[&str] = &[method::TOOLS_CALL];
 const NEVER: &[&str] = &[];
 
 impl Fault {
@@ -320,7 +321,7 @@ impl Fault {
     fn usual_methods(&self) -> &'static [&'static str] {
         match self {
             Self::SilentHandshake | Self::ExitsAtHandshake { .. } | Self::SessionId { .. } => HANDSHAKE,
-            Self::DiesIdle { .. } => &["notifications/initialized", "server/discover"],
+            Self::DiesIdle { .. } => &[notification::INITIALIZED, method::SERVER_DISCOVER],
             Self::EndlessPages
             | Self::RepeatedCursor
             | Self::HangingPage { .. }
@@ -334,10 +335,10 @@ impl Fault {
             | Self::SchemaBomb { .. }
             | Self::ToolsChange
             | Self::ListChanged { .. } => LIST,
-            Self::NoticeStreamEnds { .. } => &["GET", "subscriptions/listen"],
+            Self::NoticeStreamEnds { .. } => &["GET", method::SUBSCRIPTIONS_LISTEN],
             Self::NoEndpoint | Self::Endpoint { .. } => &["GET"],
             Self::Crlf | Self::Bom | Self::NoiseBeforeAnswer { .. } => &["*"],
-            Self::HtmlPage | Self::Redirect { .. } => &["initialize", "server/discover", "GET"],
+            Self::HtmlPage | Self::Redirect { .. } => &[method::INITIALIZE, method::SERVER_DISCOVER, "GET"],
             fault if fault.is_of_the_process() => NEVER,
             _ => CALL,
         }

@@ -130,7 +130,6 @@ mod script;
 mod server;
 mod wire;
 
-pub use answer::{META_CAPABILITIES, META_CLIENT, META_LOG_LEVEL, META_SUBSCRIPTION, META_VERSION};
 pub use conformance::conformance;
 pub use control::Control;
 #[cfg(target_os = "linux")]
@@ -141,10 +140,9 @@ pub use fault::{Bomb, Child, Fault, Rule, When};
 pub use history::{ErrorClass, History, Summary, Violation};
 pub use log::{LogFile, Received, read_log};
 pub use model::{ModelHandle, ScriptedModel};
+/// The words of MCP: versions, methods, error codes, headers, `_meta` keys.
+pub use pegboard_protocol as protocol;
 pub use process::{is_alive, kill, read_pids};
 pub use program::{main, serve_if_asked};
-pub use script::{
-    Answer, Ask, Block, Effect, Era, HttpStyle, LEGACY_VERSIONS, Later, LogLine, MODERN_VERSION, Question, Refusal,
-    Script, Tool,
-};
+pub use script::{Answer, Ask, Block, Effect, Era, HttpStyle, Later, LogLine, Question, Refusal, Script, Tool};
 pub use wire::net::{NetHandle, Wire, refused_address, stalled_listener};

@@ -11,6 +11,7 @@ use std::{
 };
 
 use bytes::Bytes;
+use pegboard_protocol::method::notification;
 use serde_json::{Value, json};
 use tokio::{
     sync::{mpsc, oneshot, watch},
@@ -159,9 +160,7 @@ impl Stage {
             }
             Act::Announce { count, every } => {
                 for _ in 0..count {
-                    self.server
-                        .notify("notifications/tools/list_changed", &Value::Null)
-                        .await;
+                    self.server.notify(notification::TOOLS_LIST_CHANGED, &Value::Null).await;
                     sleep(every).await;
                 }
                 Some(())
@@ -234,7 +233,7 @@ impl Stage {
             if let Some(count) = count {
                 params["total"] = count.into();
             }
-            let notice = json!({ "jsonrpc": "2.0", "method": "notifications/progress", "params": params });
+            let notice = json!({ "jsonrpc": "2.0", "method": notification::PROGRESS, "params": params });
             self.send(Frame::message(&notice, false)).await?;
             if !every.is_zero() {
                 sleep(every).await;

@@ -8,16 +8,11 @@ pub use tool::{Answer, Ask, Block, Tool};
 
 use std::path::PathBuf;
 
+use pegboard_protocol::{Version, code};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::fault::{Fault, Rule, When};
-
-/// The versions of the handshake era, oldest first.
-pub const LEGACY_VERSIONS: [&str; 4] = ["2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25"];
-
-/// The version without a handshake.
-pub const MODERN_VERSION: &str = "2026-07-28";
 
 /// The behaviour of a fake server. Missing fields take the defaults of [`Script::new`].
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -79,8 +74,8 @@ impl Script {
             name: name.into(),
             server_version: "1.0.0".into(),
             era: Era::Legacy,
-            versions: LEGACY_VERSIONS.map(String::from).to_vec(),
-            modern_versions: vec![MODERN_VERSION.into()],
+            versions: Version::LEGACY.iter().rev().map(Version::to_string).collect(),
+            modern_versions: vec![Version::LATEST_MODERN.to_string()],
             instructions: None,
             capabilities: None,
             tools: Vec::new(),
@@ -90,8 +85,12 @@ impl Script {
             page_size: None,
             ttl_ms: 60_000,
             cache_scope: "public".into(),
-            on_initialize: Refusal::Error { code: -32601 },
-            on_discover: Refusal::Error { code: -32601 },
+            on_initialize: Refusal::Error {
+                code: code::METHOD_NOT_FOUND,
+            },
+            on_discover: Refusal::Error {
+                code: code::METHOD_NOT_FOUND,
+            },
             http: HttpStyle::default(),
             bearer: None,
             ignores_cancel: false,

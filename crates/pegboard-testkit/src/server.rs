@@ -13,11 +13,11 @@ use std::{
 };
 
 use bytes::Bytes;
+use pegboard_protocol::{meta, method::notification};
 use serde_json::{Value, json};
 use tokio::sync::{mpsc, watch};
 
 use crate::{
-    answer::META_SUBSCRIPTION,
     client::Client,
     fault::Fault,
     log::{Log, Received},
@@ -250,7 +250,7 @@ impl Listener {
     /// Returns `false` if this is about a resource that a legacy client did not subscribe to.
     fn wants(&self, method: &str, params: &Value) -> bool {
         match &self.audience {
-            Audience::Legacy(client) if method == "notifications/resources/updated" => {
+            Audience::Legacy(client) if method == notification::RESOURCES_UPDATED => {
                 client.is_subscribed(params["uri"].as_str().unwrap_or_default())
             }
             _ => true,
@@ -266,15 +266,15 @@ impl Listener {
             return Some(notice);
         };
         let wanted = match method {
-            "notifications/tools/list_changed" => filter["toolsListChanged"] == true,
-            "notifications/prompts/list_changed" => filter["promptsListChanged"] == true,
-            "notifications/resources/list_changed" => filter["resourcesListChanged"] == true,
-            "notifications/resources/updated" => filter["resourceSubscriptions"]
+            notification::TOOLS_LIST_CHANGED => filter["toolsListChanged"] == true,
+            notification::PROMPTS_LIST_CHANGED => filter["promptsListChanged"] == true,
+            notification::RESOURCES_LIST_CHANGED => filter["resourcesListChanged"] == true,
+            notification::RESOURCES_UPDATED => filter["resourceSubscriptions"]
                 .as_array()
                 .is_some_and(|uris| uris.contains(&params["uri"])),
             _ => true,
         };
-        notice["params"]["_meta"][META_SUBSCRIPTION] = id.clone();
+        notice["params"]["_meta"][meta::SUBSCRIPTION_ID] = id.clone();
         wanted.then_some(notice)
     }
 }

@@ -12,11 +12,12 @@ use pegboard::{
     Failure,
     in_process::{ByteSink, ByteSource, DialContext, Dialer, DialerError, dialer},
 };
+use pegboard_protocol::meta;
 use serde::Deserialize as _;
 use serde_json::Value;
 use tokio::{net::UnixStream, sync::Semaphore};
 
-use super::{folder::user, http, replies::FAILURE, start::Starter};
+use super::{folder::user, http, start::Starter};
 
 /// How often a daemon that starts is looked for. The caller limits the time for all attempts.
 const POLL: Duration = Duration::from_millis(20);
@@ -30,7 +31,7 @@ impl<D: Dialer> Dialer for DaemonDialer<D> {
     }
 
     fn failure_behind(&self, data: &Value) -> Option<Failure> {
-        Failure::deserialize(data.get(FAILURE)?).ok()
+        Failure::deserialize(data.get(meta::pegboard::FAILURE)?).ok()
     }
 
     /// Only the daemon may count the crashes of its servers. A host goes on however often the daemon is killed.

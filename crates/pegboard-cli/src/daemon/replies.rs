@@ -1,17 +1,10 @@
 //! Replies of a daemon as if the call had been made by the command itself.
 
 use pegboard::{Failure, Kind, Outcome, Reply};
-use pegboard_gateway::RpcError;
-
-/// The fields by which a gateway marks a call that it refused or lost. To a model they are results of the tool.
-const KIND: &str = "pegboard/kind";
-const MAY_HAVE_EXECUTED: &str = "pegboard/may_have_executed";
-
-/// The field in which the daemon tells the commands of its user all about such a call.
-pub(super) const FAILURE: &str = "pegboard/failure";
-
-/// The code of the error for a request that a daemon cancels because it stops.
-const STOPPING: i64 = RpcError::STOPPING;
+use pegboard_protocol::{
+    code,
+    meta::pegboard::{FAILURE, KIND, MAY_HAVE_EXECUTED},
+};
 
 /// Turns the result of a call that the daemon refused or lost into that outcome, so that the exit code and the JSON are those of a call
 /// without a daemon. The daemon removes these fields from the results of servers.
@@ -31,13 +24,13 @@ pub(crate) fn as_made_here(mut reply: Reply) -> Reply {
     let Outcome::ToolFailed(answer) = &reply.outcome else {
         return reply;
     };
-    if answer.error_code == Some(STOPPING) {
+    if answer.error_code == Some(code::STOPPING) {
         // Also sent for a call that was not started any more, but a server could send it as well, so it may have run.
         let message = format!(
             "the daemon stopped, so the call to {} was cancelled. It may have been carried out. Check the state before repeating it.",
             reply.name
         );
-        let failure = Failure::new(Kind::Cancelled, message).code(STOPPING);
+        let failure = Failure::new(Kind::Cancelled, message).code(code::STOPPING);
         reply.outcome = Outcome::Lost(failure.after_sending());
         return reply;
     }
@@ -55,7 +48,7 @@ pub(crate) fn as_made_here(mut reply: Reply) -> Reply {
     }
     if kind == Kind::Cancelled {
         // The daemon cancelled it. The user who interrupts a command has no reply of the daemon.
-        failure = failure.code(STOPPING);
+        failure = failure.code(code::STOPPING);
     }
     // A field that is missing or no boolean must not make a call look as if it had not run.
     reply.outcome = match field(MAY_HAVE_EXECUTED) == Some(false.into()) {
@@ -84,7 +77,7 @@ mod tests {
     #[test]
     fn a_call_that_a_stopping_daemon_cancelled_may_have_run() {
         let mut answer = Answer::from_text("the server answered with error -32010");
-        answer.error_code = Some(STOPPING);
+        answer.error_code = Some(code::STOPPING);
         let reply = reply(Outcome::ToolFailed(answer));
         let Outcome::Lost(failure) = &reply.outcome else {
             panic!("{reply:?}")

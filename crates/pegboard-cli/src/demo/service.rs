@@ -8,6 +8,7 @@ use futures_util::future::BoxFuture;
 use pegboard_gateway::{
     Answer, CacheScope, Client, Description, Exchange, RawResult, Request, RpcError, Service, Version,
 };
+use pegboard_protocol::{meta, method};
 use serde_json::{Map, Value, json};
 use tokio_util::sync::CancellationToken;
 
@@ -37,19 +38,19 @@ impl Demo {
         let version = exchange.client().version();
         let params: Map<String, Value> = request.params.parse()?;
         let (mut result, is_cacheable) = match &*request.method {
-            "tools/call" => (self.call(params, exchange).await?, false),
-            "tools/list" | "resources/list" | "resources/templates/list" | "prompts/list" => {
+            method::TOOLS_CALL => (self.call(params, exchange).await?, false),
+            method::TOOLS_LIST | method::RESOURCES_LIST | method::RESOURCES_TEMPLATES_LIST | method::PROMPTS_LIST => {
                 one_page(&params)?;
                 (list(&request.method, version), true)
             }
-            "resources/read" => (offers::resources::read(&params, version)?, true),
-            "prompts/get" => (offers::prompts::get(&params)?, false),
-            "completion/complete" => (offers::completion::complete(&params)?, false),
+            method::RESOURCES_READ => (offers::resources::read(&params, version)?, true),
+            method::PROMPTS_GET => (offers::prompts::get(&params)?, false),
+            method::COMPLETION_COMPLETE => (offers::completion::complete(&params)?, false),
             other => return Err(RpcError::method_not_found(other)),
         };
         trim(version, &mut result);
         if version.is_modern() {
-            let info = json!({"io.modelcontextprotocol/serverInfo": server_info(version)});
+            let info = json!({meta::SERVER_INFO: server_info(version)});
             result.insert("_meta".into(), info);
         }
         let result = RawResult::new(&result)?;
@@ -101,9 +102,9 @@ fn one_page(params: &Map<String, Value>) -> Result<(), RpcError> {
 
 fn list(method: &str, version: Version) -> Map<String, Value> {
     let (key, mut items) = match method {
-        "tools/list" => ("tools", tools::definitions()),
-        "resources/list" => ("resources", offers::resources::list()),
-        "resources/templates/list" => ("resourceTemplates", offers::resources::templates()),
+        method::TOOLS_LIST => ("tools", tools::definitions()),
+        method::RESOURCES_LIST => ("resources", offers::resources::list()),
+        method::RESOURCES_TEMPLATES_LIST => ("resourceTemplates", offers::resources::templates()),
         _ => ("prompts", offers::prompts::list()),
     };
     items

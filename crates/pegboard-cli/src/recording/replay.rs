@@ -8,6 +8,7 @@ use std::{
 use futures_util::future::BoxFuture;
 use pegboard::mask::Masker;
 use pegboard_gateway::{Answer, Client, Description, Exchange, RawResult, Request, RpcError, Service};
+use pegboard_protocol::code;
 use serde_json::{Map, Value};
 
 use super::exchange::{About, Answered, Line, comparable};
@@ -156,7 +157,7 @@ impl Replay {
             _ => String::new(),
         };
         let message = format!("the recording has no answer to `{method}` with {params}{expected}");
-        RpcError::new(RpcError::INVALID_PARAMS, message)
+        RpcError::new(code::INVALID_PARAMS, message)
     }
 }
 
@@ -182,7 +183,10 @@ fn masked(masker: &Masker, params: Value) -> Value {
 }
 
 fn error_of(error: &Value) -> RpcError {
-    let code = error.get("code").and_then(Value::as_i64).unwrap_or(RpcError::INTERNAL);
+    let code = error
+        .get("code")
+        .and_then(Value::as_i64)
+        .unwrap_or(code::INTERNAL_ERROR);
     let message = error
         .get("message")
         .and_then(Value::as_str)

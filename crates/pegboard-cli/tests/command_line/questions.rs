@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use pegboard_testkit::{Ask, Era, FakeServer, META_CAPABILITIES, NetHandle, Received, Tool};
+use pegboard_protocol::meta;
+use pegboard_testkit::{Ask, Era, FakeServer, NetHandle, Received, Tool};
 use serde_json::{Value, json};
 
 use super::{
@@ -233,7 +234,7 @@ fn offered(home: &Home, era: Era) -> Value {
     };
     match era {
         Era::Legacy => told("initialize")["capabilities"]["elicitation"].clone(),
-        _ => told("server/discover")["_meta"][META_CAPABILITIES]["elicitation"].clone(),
+        _ => told("server/discover")["_meta"][meta::CLIENT_CAPABILITIES]["elicitation"].clone(),
     }
 }
 

@@ -6,10 +6,10 @@ use pegboard::{
     Approver,
     approval::{Decision, Question},
 };
+use pegboard_protocol::{code, method};
 use serde_json::{Value, json};
 
 use super::open_exchanges::OpenExchanges;
-use crate::protocol::RpcError;
 
 /// What the model and the user read if the client cannot be asked.
 const UNABLE: &str = "a person must agree to it, and this client cannot ask one, because it does not declare the capability `elicitation` with \
@@ -31,9 +31,9 @@ impl ClientApprover {
         let Some(exchange) = self.exchanges.of_call(question.caller.call) else {
             return Decision::Refused(UNABLE.to_owned());
         };
-        match exchange.ask("elicitation/create", form(&question)).await {
+        match exchange.ask(method::ELICITATION_CREATE, form(&question)).await {
             Ok(answer) => decision(&answer),
-            Err(error) if error.code == RpcError::MISSING_CAPABILITY => Decision::Refused(UNABLE.to_owned()),
+            Err(error) if error.code == code::MISSING_CAPABILITY => Decision::Refused(UNABLE.to_owned()),
             Err(error) => Decision::Refused(error.message),
         }
     }

@@ -4,10 +4,10 @@ use std::{collections::BTreeSet, sync::Arc};
 
 use futures_util::{FutureExt, future::BoxFuture, stream::BoxStream};
 use pegboard::{Pegboard, Toolset, catalog::Instructions};
+use pegboard_protocol::{capability::extension, code, method};
 use serde_json::{Map, Value, json};
 
 use super::{
-    client_capabilities::TASKS,
     core::Core,
     definitions::{self, ToolStyle},
     listen::no_such_resource,
@@ -59,7 +59,7 @@ impl BoardEndpoint {
             "resources": {"listChanged": true, "subscribe": true},
         });
         if client.version().is_modern() {
-            capabilities["extensions"] = json!({ TASKS: {} });
+            capabilities["extensions"] = json!({ extension::TASKS: {} });
         } else {
             capabilities["tasks"] = json!({"list": {}, "cancel": {}, "requests": {"tools": {"call": {}}}});
         }
@@ -89,7 +89,7 @@ impl BoardEndpoint {
     }
 
     async fn answer(&self, request: &Request, exchange: &Exchange) -> Answer {
-        if &*request.method == "tools/call" {
+        if &*request.method == method::TOOLS_CALL {
             return self.core.call_tool(request, exchange).await;
         }
         Box::pin(self.answer_other(request, exchange)).await
@@ -97,14 +97,16 @@ impl BoardEndpoint {
 
     async fn answer_other(&self, request: &Request, exchange: &Exchange) -> Answer {
         match &*request.method {
-            "tools/list" => self.list_tools(request, exchange).await,
-            "resources/list" => self.list_resources(request, exchange).await,
-            "resources/templates/list" => self.list_templates(request, exchange).await,
-            "resources/read" => self.read(request, exchange).await,
-            "resources/subscribe" | "resources/unsubscribe" => self.core.confirm_subscription(request, exchange).await,
-            "prompts/list" => self.list_prompts(request, exchange).await,
-            "prompts/get" => self.get_prompt(request, exchange).await,
-            "completion/complete" => self.complete(request, exchange).await,
+            method::TOOLS_LIST => self.list_tools(request, exchange).await,
+            method::RESOURCES_LIST => self.list_resources(request, exchange).await,
+            method::RESOURCES_TEMPLATES_LIST => self.list_templates(request, exchange).await,
+            method::RESOURCES_READ => self.read(request, exchange).await,
+            method::RESOURCES_SUBSCRIBE | method::RESOURCES_UNSUBSCRIBE => {
+                self.core.confirm_subscription(request, exchange).await
+            }
+            method::PROMPTS_LIST => self.list_prompts(request, exchange).await,
+            method::PROMPTS_GET => self.get_prompt(request, exchange).await,
+            method::COMPLETION_COMPLETE => self.complete(request, exchange).await,
             method if method.starts_with("tasks/") => self.core.task_request(request, exchange).await,
             method => Err(RpcError::method_not_found(method)),
         }
@@ -154,14 +156,14 @@ impl BoardEndpoint {
         if !owned.has_prefix {
             return self
                 .core
-                .any_request(&owned.server, "resources/read", &request.params, exchange)
+                .any_request(&owned.server, method::RESOURCES_READ, &request.params, exchange)
                 .await;
         }
         let own = Some(("uri", owned.uri.as_str().into()));
-        let params = own_params(&request.params, &owned.server, "resources/read", own, exchange)?;
+        let params = own_params(&request.params, &owned.server, method::RESOURCES_READ, own, exchange)?;
         let result = self
             .core
-            .send_request(&owned.server, "resources/read", &params, exchange)
+            .send_request(&owned.server, method::RESOURCES_READ, &params, exchange)
             .await;
         match result {
             Ok(result) => with_prefix(&result, &owned),
@@ -174,8 +176,10 @@ impl BoardEndpoint {
         let name = name.ok_or_else(|| RpcError::invalid_params("`name` is missing or no string"))?;
         let (server, own) = self.owner_of_prompt(&name, exchange).await?;
         let own = Some(("name", own.into()));
-        let params = own_params(&request.params, &server, "prompts/get", own, exchange)?;
-        self.core.send_request(&server, "prompts/get", &params, exchange).await
+        let params = own_params(&request.params, &server, method::PROMPTS_GET, own, exchange)?;
+        self.core
+            .send_request(&server, method::PROMPTS_GET, &params, exchange)
+            .await
     }
 
     async fn complete(&self, request: &Request, exchange: &Exchange) -> Answer {
@@ -195,9 +199,9 @@ impl BoardEndpoint {
         };
         reference[key] = own.into();
         let own = Some(("ref", reference));
-        let params = own_params(&request.params, &server, "completion/complete", own, exchange)?;
+        let params = own_params(&request.params, &server, method::COMPLETION_COMPLETE, own, exchange)?;
         self.core
-            .send_request(&server, "completion/complete", &params, exchange)
+            .send_request(&server, method::COMPLETION_COMPLETE, &params, exchange)
             .await
     }
 
@@ -213,11 +217,13 @@ impl BoardEndpoint {
         let error = RpcError::invalid_params(format!("there is no prompt `{}`", name.escape_debug()));
         // A server that waits for a sign-in has not listed its prompts.
         let server = tools.toolset.server_of(name);
-        let answer =
-            Box::pin(
-                self.core
-                    .or_sign_in_link(&tools, server.as_ref(), "prompts/get", Err(error.clone()), exchange),
-            );
+        let answer = Box::pin(self.core.or_sign_in_link(
+            &tools,
+            server.as_ref(),
+            method::PROMPTS_GET,
+            Err(error.clone()),
+            exchange,
+        ));
         Err(answer.await.err().unwrap_or(error))
     }
 
@@ -293,7 +299,7 @@ fn with_listed_uri(mut error: RpcError, owned: &Owned) -> RpcError {
 
 /// Writes the URI of a resource in its contents as the client knows it.
 fn with_prefix(result: &RawResult, owned: &Owned) -> Answer {
-    let unreadable = |error: serde_json::Error| RpcError::new(RpcError::INTERNAL, error.to_string());
+    let unreadable = |error: serde_json::Error| RpcError::new(code::INTERNAL_ERROR, error.to_string());
     let mut read: Value = serde_json::from_slice(result.json()).map_err(unreadable)?;
     for contents in read
         .get_mut("contents")

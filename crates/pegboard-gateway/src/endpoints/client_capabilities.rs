@@ -3,15 +3,13 @@
 use std::sync::{Arc, LazyLock, Mutex, PoisonError};
 
 use bytes::Bytes;
+use pegboard_protocol::capability::extension;
 use serde_json::{
     Map, Value, json,
     value::{RawValue, to_raw_value},
 };
 
 use crate::protocol::Client;
-
-/// The extension for tasks.
-pub(super) const TASKS: &str = "io.modelcontextprotocol/tasks";
 
 static NONE: LazyLock<Arc<RawValue>> = LazyLock::new(|| raw(&json!({})));
 
@@ -52,7 +50,10 @@ impl ForServers {
         let mut declared: Map<String, Value> = serde_json::from_slice(declared).unwrap_or_default();
         let has = |name: &str| declared.get(name).is_some_and(Value::is_object);
         let can_answer = ["elicitation", "sampling", "roots"].into_iter().any(has);
-        let takes_tasks = is_modern && declared.get("extensions").is_some_and(|all| all[TASKS].is_object());
+        let takes_tasks = is_modern
+            && declared
+                .get("extensions")
+                .is_some_and(|all| all[extension::TASKS].is_object());
         if !is_modern {
             modernise(&mut declared);
         }
@@ -83,7 +84,7 @@ fn modernise(declared: &mut Map<String, Value>) {
     }
     let extensions = declared.entry("extensions").or_insert_with(|| json!({}));
     if let Value::Object(extensions) = extensions {
-        extensions.insert(TASKS.into(), json!({}));
+        extensions.insert(extension::TASKS.into(), json!({}));
     }
 }
 
@@ -109,7 +110,8 @@ mod tests {
 
     #[test]
     fn a_modern_clients_capabilities_are_passed_on_as_they_are() {
-        let declared = json!({"elicitation": {"url": {}}, "extensions": {TASKS: {}, "x/y": {"z": 1}}, "unknown": {}});
+        let declared =
+            json!({"elicitation": {"url": {}}, "extensions": {extension::TASKS: {}, "x/y": {"z": 1}}, "unknown": {}});
         assert_eq!(converted(&declared, true), (declared, true, true));
         assert_eq!(converted(&json!({}), true), (json!({}), false, false));
     }
@@ -119,11 +121,11 @@ mod tests {
         let declared = json!({"elicitation": {}, "sampling": {"tools": {}}, "roots": {"listChanged": true},
             "tasks": {"list": {}}, "experimental": {"a": {}}});
         let expected = json!({"elicitation": {"form": {}}, "sampling": {"tools": {}}, "roots": {},
-            "experimental": {"a": {}}, "extensions": {TASKS: {}}});
+            "experimental": {"a": {}}, "extensions": {extension::TASKS: {}}});
         assert_eq!(converted(&declared, false), (expected, true, false));
         assert_eq!(
             converted(&json!({}), false),
-            (json!({"extensions": {TASKS: {}}}), false, false)
+            (json!({"extensions": {extension::TASKS: {}}}), false, false)
         );
     }
 }

@@ -7,6 +7,7 @@ use std::{
     sync::{Mutex, PoisonError},
 };
 
+use pegboard_protocol::code;
 use tokio::sync::oneshot;
 
 use crate::protocol::RpcError;
@@ -36,12 +37,7 @@ impl Confirmations {
     /// Waits for the confirmation of a resource.
     pub(super) async fn confirmed(&self, uri: &str) -> Confirmed {
         let receiver = self.0.lock().unwrap_or_else(PoisonError::into_inner).remove(uri);
-        let failed = || {
-            RpcError::new(
-                RpcError::BUSY,
-                "too many subscriptions wait for their servers; try again",
-            )
-        };
+        let failed = || RpcError::new(code::BUSY, "too many subscriptions wait for their servers; try again");
         match receiver {
             Some(receiver) => receiver.await.unwrap_or_else(|_| Err(failed())),
             None => Err(failed()),

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use pegboard::{Pegboard, ToolCall};
+use pegboard_protocol::{code, method};
 
 use super::{
     client_tools::{ClientTools, LegacyClient},
@@ -51,7 +52,7 @@ impl Core {
             && !self.board.has_server(name.as_str())
         {
             let message = format!("server `{name}` was removed; connect to another one");
-            return Err(RpcError::new(RpcError::INTERNAL, message));
+            return Err(RpcError::new(code::INTERNAL_ERROR, message));
         }
         if client.version().is_modern() {
             self.shared.of(&self.board, &self.scope, client)
@@ -62,7 +63,7 @@ impl Core {
 
     /// Writes a tool call that the client's token does not allow to the audit log.
     pub(super) fn refused(&self, client: &Arc<Client>, request: &Request, why: &str) {
-        if &*request.method == "tools/call"
+        if &*request.method == method::TOOLS_CALL
             && let Some(name) = request.params.text("name")
             && let Ok(tools) = self.tools(client)
         {
@@ -85,7 +86,7 @@ impl Core {
 
     /// Answers a legacy client's request to subscribe, whose stream of updates is open, or to unsubscribe.
     pub(super) async fn confirm_subscription(&self, request: &Request, exchange: &Exchange) -> Answer {
-        if &*request.method == "resources/subscribe" {
+        if &*request.method == method::RESOURCES_SUBSCRIBE {
             let uri = request.params.text("uri").unwrap_or_default();
             self.legacy(exchange.client()).confirmations.confirmed(&uri).await?;
         }

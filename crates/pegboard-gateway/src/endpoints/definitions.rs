@@ -6,6 +6,7 @@ use pegboard::{
     catalog::{Prompt, Resource},
     toolset::ListedTool,
 };
+use pegboard_protocol::code;
 use serde::Serialize;
 use serde_json::{Value, json, value::RawValue};
 
@@ -35,7 +36,7 @@ pub(super) fn list<T, D: Serialize>(key: &str, items: &[T], params: &Params, def
 
 fn write(json: &mut Vec<u8>, value: &impl Serialize) -> Result<(), RpcError> {
     serde_json::to_writer(json, value)
-        .map_err(|error| RpcError::new(RpcError::INTERNAL, format!("the list cannot be written: {error}")))
+        .map_err(|error| RpcError::new(code::INTERNAL_ERROR, format!("the list cannot be written: {error}")))
 }
 
 /// How the tools of an endpoint are listed.

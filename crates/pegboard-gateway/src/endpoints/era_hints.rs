@@ -5,12 +5,17 @@
 
 use memchr::memmem::find;
 use pegboard::{Toolset, status::Era};
+use pegboard_protocol::method;
 use serde_json::{Value, json};
 
 use crate::protocol::{RawResult, RpcError};
 
 /// The requests that a server can only send in the older era. SDKs name the one that they could not send.
-const QUESTIONS: [&str; 3] = ["elicitation/create", "sampling/createMessage", "roots/list"];
+const QUESTIONS: [&str; 3] = [
+    method::ELICITATION_CREATE,
+    method::SAMPLING_CREATE_MESSAGE,
+    method::ROOTS_LIST,
+];
 
 /// The longest error that is searched.
 const MAX_TEXT: usize = 64 * 1024;

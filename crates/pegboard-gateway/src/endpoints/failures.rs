@@ -3,6 +3,10 @@
 use std::{collections::BTreeMap, time::Duration};
 
 use pegboard::{Failure, Kind};
+use pegboard_protocol::{
+    code,
+    meta::pegboard::{FAILURE, KIND, MAY_HAVE_EXECUTED},
+};
 use serde_json::{
     json,
     value::{RawValue, to_raw_value},
@@ -45,8 +49,8 @@ pub(super) fn request_failed(failure: &Failure) -> RpcError {
         return busy(failure);
     }
     let code = match failure.kind {
-        Kind::InvalidArguments | Kind::UnknownTool | Kind::NotPermitted => RpcError::INVALID_PARAMS,
-        _ => failure.code.unwrap_or(RpcError::INTERNAL),
+        Kind::InvalidArguments | Kind::UnknownTool | Kind::NotPermitted => code::INVALID_PARAMS,
+        _ => failure.code.unwrap_or(code::INTERNAL_ERROR),
     };
     RpcError::new(code, failure.message.clone()).data(data(failure))
 }
@@ -68,15 +72,8 @@ fn busy(failure: &Failure) -> RpcError {
     data["retry_after"] = u64::try_from(wait.as_millis().div_ceil(1000).max(1))
         .unwrap_or(u64::MAX)
         .into();
-    RpcError::new(RpcError::BUSY, failure.message.clone()).data(data)
+    RpcError::new(code::BUSY, failure.message.clone()).data(data)
 }
-
-/// The fields that programs can tell failures apart by.
-const KIND: &str = "pegboard/kind";
-const MAY_HAVE_EXECUTED: &str = "pegboard/may_have_executed";
-
-/// The field of an error or a result that has the whole failure, for the commands of the same user.
-pub(super) const FAILURE: &str = "pegboard/failure";
 
 fn meta(failure: &Failure) -> serde_json::Value {
     json!({
@@ -97,7 +94,7 @@ pub(super) fn unmarked(result: &RawResult) -> Answer {
     type Fields<'a> = BTreeMap<String, &'a RawValue>;
     let unreadable = |error: serde_json::Error| {
         let message = format!("the server's result cannot be read: {error}");
-        RpcError::new(RpcError::INTERNAL, message)
+        RpcError::new(code::INTERNAL_ERROR, message)
     };
     let mut fields: Fields<'_> = serde_json::from_slice(result.json()).map_err(unreadable)?;
     let meta = fields
@@ -131,7 +128,7 @@ mod tests {
         let error = call_failed(&unknown, || false).unwrap_err();
         assert_eq!(
             (error.code, error.message.as_str()),
-            (RpcError::INVALID_PARAMS, "there is no tool `x`")
+            (code::INVALID_PARAMS, "there is no tool `x`")
         );
     }
 
@@ -192,9 +189,9 @@ mod tests {
         let error = call_failed(&full, || false).unwrap_err();
         assert_eq!(
             (error.code, error.data.unwrap()["retry_after"].as_u64()),
-            (RpcError::BUSY, Some(2))
+            (code::BUSY, Some(2))
         );
-        assert_eq!(request_failed(&full).code, RpcError::BUSY);
+        assert_eq!(request_failed(&full).code, code::BUSY);
     }
 
     #[test]
@@ -203,7 +200,7 @@ mod tests {
         assert_eq!(request_failed(&missing).code, -32002);
         assert_eq!(
             request_failed(&Failure::new(Kind::Unavailable, "down")).code,
-            RpcError::INTERNAL
+            code::INTERNAL_ERROR
         );
     }
 }

@@ -7,6 +7,7 @@ use pegboard::{
     Host,
     host::{HostContext, SamplingLimits},
 };
+use pegboard_protocol::code;
 use serde_json::Value;
 
 use super::{
@@ -104,19 +105,19 @@ impl ClientHost {
             Err(lacking) if !call.is_empty() => self.told(call, lacking),
             _ => {
                 let message = "no call of a client that this question could belong to is open, so no client was asked";
-                (RpcError::INTERNAL, message.to_owned())
+                (code::INTERNAL_ERROR, message.to_owned())
             }
         }
     }
 
     /// What the server is told. If its client lacks a capability, it is as if that did not know the method.
     fn told(&self, call: &str, error: RpcError) -> (i64, String) {
-        if error.code != RpcError::MISSING_CAPABILITY {
+        if error.code != code::MISSING_CAPABILITY {
             return (error.code, error.message);
         }
         let message = error.message.clone();
         self.exchanges.note_lacking(call, error);
-        (RpcError::METHOD_NOT_FOUND, message)
+        (code::METHOD_NOT_FOUND, message)
     }
 }
 

@@ -11,6 +11,7 @@ use pegboard::{
     toolset::{ChangedLists, ListChanges},
     watch::{ServerEvent, ServerEvents, Subscription},
 };
+use pegboard_protocol::{code, method::notification};
 use serde_json::{Map, Value, json};
 use tokio::sync::{mpsc, oneshot};
 use tokio_util::task::AbortOnDropHandle;
@@ -211,7 +212,7 @@ impl Source {
             return true;
         }
         for id in self.tools.exchanges.take_sign_ins(server) {
-            let event = other("notifications/elicitation/complete", json!({ "elicitationId": id }));
+            let event = other(notification::ELICITATION_COMPLETE, json!({ "elicitationId": id }));
             if self.events.send(event).await.is_err() {
                 return false;
             }
@@ -229,7 +230,7 @@ impl Source {
                 Event::Log { level, params }
             }
             ServerEvent::ElicitationComplete { id } if self.tools.exchanges.has_asked(id) => {
-                other("notifications/elicitation/complete", json!({ "elicitationId": id }))
+                other(notification::ELICITATION_COMPLETE, json!({ "elicitationId": id }))
             }
             ServerEvent::TaskStatus { id, params } => {
                 let owner = Owner::of(&self.client);
@@ -238,7 +239,7 @@ impl Source {
                 };
                 let mut params = self.with_own_task(server, params);
                 params["taskId"] = own.into();
-                other("notifications/tasks/status", params)
+                other(notification::TASKS_STATUS, params)
             }
             ServerEvent::Other { method, params } => other(method, self.with_own_task(server, params)),
             // Changes of lists and updates of resources have their own sources.
@@ -288,9 +289,9 @@ async fn send_updates(uri: String, mut subscription: Subscription, events: mpsc:
 /// The error for a URI that no server offers.
 pub(super) fn no_such_resource(uri: &str, is_modern: bool) -> RpcError {
     let code = if is_modern {
-        RpcError::INVALID_PARAMS
+        code::INVALID_PARAMS
     } else {
-        RpcError::RESOURCE_NOT_FOUND
+        code::RESOURCE_NOT_FOUND
     };
     RpcError::new(code, "no server offers this resource").data(json!({ "uri": uri }))
 }

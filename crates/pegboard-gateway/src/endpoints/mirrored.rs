@@ -2,6 +2,7 @@
 //! on them.
 
 use pegboard::catalog::Tool;
+use pegboard_protocol::code;
 use serde_json::Value;
 
 use crate::protocol::{Params, RpcError};
@@ -23,7 +24,7 @@ pub(super) fn check(tool: &Tool, params: &Params, headers: &[(String, String)]) 
             (Some(_), None) => format!("the Mcp-Param-{name} header is missing, which repeats the argument `{path}`"),
             (None, Some(_)) => format!("the Mcp-Param-{name} header repeats the argument `{path}`, which is missing"),
         };
-        return Err(RpcError::new(RpcError::HEADER_MISMATCH, problem));
+        return Err(RpcError::new(code::HEADER_MISMATCH, problem));
     }
     Ok(())
 }

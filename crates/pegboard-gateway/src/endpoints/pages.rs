@@ -34,6 +34,7 @@ fn parse(cursor: &str) -> Option<usize> {
 #[cfg(test)]
 mod tests {
     use bytes::Bytes;
+    use pegboard_protocol::code;
     use serde_json::json;
 
     use super::*;
@@ -64,7 +65,7 @@ mod tests {
         let items = [1, 2, 3];
         for cursor in ["", "x", "MA==", "Mw", &"A".repeat(1000)] {
             let error = page(&items, &params(Some(cursor))).unwrap_err();
-            assert_eq!(error.code, RpcError::INVALID_PARAMS, "{cursor}");
+            assert_eq!(error.code, code::INVALID_PARAMS, "{cursor}");
         }
     }
 }

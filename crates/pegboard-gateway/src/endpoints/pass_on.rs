@@ -8,6 +8,7 @@ use pegboard::{
     forward::{Forwarded, Forwarding},
     watch::{LogMessage, Progress, ServerEvent, ServerEvents},
 };
+use pegboard_protocol::code;
 use serde_json::{Map, Value, value::RawValue};
 use tokio::sync::mpsc;
 
@@ -209,12 +210,17 @@ pub(super) fn request_answer(forwarded: Forwarded) -> Answer {
 
 /// A server's error, unchanged.
 pub(super) fn server_error(code: i64, message: String, data: Option<Value>) -> RpcError {
-    RpcError::of_server(code, message, data)
+    RpcError {
+        code,
+        message,
+        data,
+        is_passed_on: true,
+    }
 }
 
 pub(super) fn unknown_outcome() -> RpcError {
     RpcError::new(
-        RpcError::INTERNAL,
+        code::INTERNAL_ERROR,
         "the outcome of the request is of a kind that this gateway does not know",
     )
 }

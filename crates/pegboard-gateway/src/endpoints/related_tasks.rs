@@ -5,9 +5,8 @@ use std::{
     sync::{Mutex, MutexGuard, PoisonError},
 };
 
+use pegboard_protocol::meta;
 use serde_json::Value;
-
-use super::task_forms::RELATED_TASK;
 
 /// The most tasks whose ids are remembered. The one that was started or asked after longest ago is forgotten first.
 const MAX_TASKS: usize = 256;
@@ -57,13 +56,13 @@ impl RelatedTasks {
 /// Replaces the id of the task that a message names in `_meta`, or removes it if there is no other id. Returns the id that was replaced.
 pub(super) fn replace_related(message: &mut Value, id_of: impl FnOnce(&str) -> Option<String>) -> Option<String> {
     let meta = message.get_mut("_meta")?.as_object_mut()?;
-    let named = meta.get(RELATED_TASK)?.get("taskId").and_then(Value::as_str);
+    let named = meta.get(meta::RELATED_TASK)?.get("taskId").and_then(Value::as_str);
     let named = named.map(str::to_owned);
     if let Some(other) = named.as_deref().and_then(id_of) {
-        meta[RELATED_TASK]["taskId"] = other.into();
+        meta[meta::RELATED_TASK]["taskId"] = other.into();
         return named;
     }
-    meta.remove(RELATED_TASK);
+    meta.remove(meta::RELATED_TASK);
     if meta.is_empty()
         && let Some(message) = message.as_object_mut()
     {
@@ -86,12 +85,12 @@ mod tests {
             let replaced = replace_related(&mut message, |theirs| tasks.id_of(server, theirs));
             (message, replaced)
         };
-        let about = |id: &str| json!({"message": "?", "_meta": {RELATED_TASK: {"taskId": id}}});
+        let about = |id: &str| json!({"message": "?", "_meta": {meta::RELATED_TASK: {"taskId": id}}});
         assert_eq!(shown("s", about("task-1")), (about("sealed"), Some("task-1".into())));
         for (server, id) in [("s", "task-2"), ("other", "task-1")] {
             assert_eq!(shown(server, about(id)), (json!({"message": "?"}), None));
         }
-        let odd = json!({"_meta": {RELATED_TASK: {"taskId": 7}, "a/b": 1}});
+        let odd = json!({"_meta": {meta::RELATED_TASK: {"taskId": 7}, "a/b": 1}});
         assert_eq!(shown("s", odd).0, json!({"_meta": {"a/b": 1}}));
         for plain in [
             json!({"_meta": 1}),

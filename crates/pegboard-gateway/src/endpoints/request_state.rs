@@ -1,6 +1,7 @@
 //! What a client keeps for a server between two requests: the state of a request that needs input, and ids of tasks. Both are sealed, so
 //! they are of use only to the same principal, at the same endpoint, for the same server and tool.
 
+use pegboard_protocol::code;
 use serde::{Deserialize, Serialize};
 
 use crate::protocol::{Exchange, RpcError};
@@ -35,7 +36,7 @@ pub(super) enum KeptKind {
 
 impl Kept {
     pub(super) fn seal(&self, exchange: &Exchange) -> Result<String, RpcError> {
-        let text = serde_json::to_vec(self).map_err(|error| RpcError::new(RpcError::INTERNAL, error.to_string()))?;
+        let text = serde_json::to_vec(self).map_err(|error| RpcError::new(code::INTERNAL_ERROR, error.to_string()))?;
         exchange.seal(&text)
     }
 

@@ -6,6 +6,10 @@ use pegboard::{
     ServerName,
     forward::{Forwarded, ResultKind},
 };
+use pegboard_protocol::{
+    code,
+    method::{self, notification},
+};
 use serde_json::{Value, json, value::RawValue};
 
 use super::{
@@ -38,7 +42,9 @@ impl Core {
             }
             forwarded => {
                 let answer = request_answer(forwarded).map_err(|error| match method {
-                    "resources/read" if exchange.client().version().is_modern() => modern_not_found(error, params),
+                    method::RESOURCES_READ if exchange.client().version().is_modern() => {
+                        modern_not_found(error, params)
+                    }
                     _ => error,
                 });
                 let server = ServerName::parse(server).ok();
@@ -49,7 +55,7 @@ impl Core {
 
     /// Takes a notification of a client. Servers are told that a legacy client's roots have changed; they ask for them when they need them.
     pub(super) fn notified(&self, client: &Arc<Client>, notification: &Notification) {
-        if &*notification.method != "notifications/roots/list_changed" || client.version().is_modern() {
+        if &*notification.method != notification::ROOTS_LIST_CHANGED || client.version().is_modern() {
             return;
         }
         let Ok(tools) = self.tools(client) else { return };
@@ -87,10 +93,10 @@ pub(super) fn own_params<'a>(
 
 /// A legacy server has a code of its own for a resource that does not exist.
 fn modern_not_found(mut error: RpcError, params: &RawValue) -> RpcError {
-    if error.code != RpcError::RESOURCE_NOT_FOUND {
+    if error.code != code::RESOURCE_NOT_FOUND {
         return error;
     }
-    error.code = RpcError::INVALID_PARAMS;
+    error.code = code::INVALID_PARAMS;
     if error.data.is_none() {
         let params: Value = serde_json::from_str(params.get()).unwrap_or_default();
         error.data = Some(json!({ "uri": params["uri"] }));

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use pegboard::{NameStyle, Pegboard, Selection, ServerName, View, board::GatewaySettings};
+use pegboard_protocol::code;
 
 use crate::protocol::RpcError;
 
@@ -27,7 +28,7 @@ impl Scope {
             Self::Board => View::new().configured_limits(),
             Self::View(name) => board.configured_view(name).ok_or_else(|| {
                 let message = format!("the config has no view `{}` any more", name.escape_debug());
-                RpcError::new(RpcError::INTERNAL, message)
+                RpcError::new(code::INTERNAL_ERROR, message)
             })?,
             Self::Server(server) | Self::Approved(server) => {
                 let selection = Selection::new().server(server.as_str());

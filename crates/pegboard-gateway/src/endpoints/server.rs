@@ -13,13 +13,13 @@ use pegboard::{
     Failure, Kind, Pegboard, ServerName, State,
     status::{Era, ServerDeclaration},
 };
+use pegboard_protocol::{capability::extension, meta, method};
 use serde_json::{Map, Value, json};
 
 use super::{
-    client_capabilities::TASKS,
     core::Core,
     definitions::{self, ToolStyle},
-    failures::{FAILURE, request_failed},
+    failures::request_failed,
     scope::Scope,
 };
 use crate::{
@@ -113,7 +113,7 @@ impl ServerEndpoint {
     fn not_described(&self, failure: &Failure) -> RpcError {
         let error = request_failed(failure);
         match self.core.scope {
-            Scope::Approved(_) => error.data(json!({ FAILURE: failure })),
+            Scope::Approved(_) => error.data(json!({ meta::pegboard::FAILURE: failure })),
             _ => error,
         }
     }
@@ -142,9 +142,9 @@ impl ServerEndpoint {
             self.request_server();
         }
         match &*request.method {
-            "tools/call" => self.core.call_tool(request, exchange).await,
-            "tools/list" => Box::pin(self.list_tools(request, exchange)).await,
-            "resources/subscribe" | "resources/unsubscribe" => {
+            method::TOOLS_CALL => self.core.call_tool(request, exchange).await,
+            method::TOOLS_LIST => Box::pin(self.list_tools(request, exchange)).await,
+            method::RESOURCES_SUBSCRIBE | method::RESOURCES_UNSUBSCRIBE => {
                 Box::pin(self.core.confirm_subscription(request, exchange)).await
             }
             method if method.starts_with("tasks/") => {
@@ -232,13 +232,13 @@ fn capabilities(server: &ServerDeclaration, is_modern: bool) -> Map<String, Valu
             if tasks.is_some_and(|tasks| tasks["requests"]["tools"]["call"].is_object()) {
                 let extensions = capabilities.entry("extensions").or_insert_with(|| json!({}));
                 if let Value::Object(extensions) = extensions {
-                    extensions.insert(TASKS.into(), json!({}));
+                    extensions.insert(extension::TASKS.into(), json!({}));
                 }
             }
         }
         (false, Era::Modern) if has_tasks => {
             if let Some(Value::Object(extensions)) = capabilities.get_mut("extensions") {
-                extensions.remove(TASKS);
+                extensions.remove(extension::TASKS);
             }
             let tasks = json!({"list": {}, "cancel": {}, "requests": {"tools": {"call": {}}}});
             capabilities.insert("tasks".into(), tasks);
@@ -257,5 +257,5 @@ fn capabilities(server: &ServerDeclaration, is_modern: bool) -> Map<String, Valu
 fn has_tasks(capabilities: &Map<String, Value>) -> bool {
     capabilities
         .get("extensions")
-        .is_some_and(|extensions| extensions[TASKS].is_object())
+        .is_some_and(|extensions| extensions[extension::TASKS].is_object())
 }

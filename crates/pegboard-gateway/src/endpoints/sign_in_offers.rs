@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use pegboard::{Failure, Kind, Principal, Secret, ServerName, login_command};
+use pegboard_protocol::{code, meta, method};
 use serde_json::{Value, json};
 
 use super::{
@@ -20,9 +21,6 @@ const SIGN_IN_TIME: Duration = Duration::from_secs(50);
 
 /// The advice of a failure that does not hold if there is a link.
 const GIVE_UP: &str = "Go on without it.";
-
-/// The field of a result or an error that has the link.
-const SIGN_IN_URL: &str = "pegboard/sign_in_url";
 
 /// A request that needs a sign-in.
 pub(super) struct Need<'a> {
@@ -63,7 +61,7 @@ impl Told {
     /// Adds the link to the fields for programs.
     pub(super) fn mark(&self, fields: &mut Value) {
         if let Some(url) = &self.url {
-            fields[SIGN_IN_URL] = url.expose().into();
+            fields[meta::pegboard::SIGN_IN_URL] = url.expose().into();
         }
     }
 
@@ -71,7 +69,7 @@ impl Told {
     pub(super) fn of_call(&self, failure: &Failure) -> Answer {
         let result = call_failed(failure, || false)?;
         let mut result: Value = serde_json::from_slice(result.json())
-            .map_err(|error| RpcError::new(RpcError::INTERNAL, format!("the answer cannot be written: {error}")))?;
+            .map_err(|error| RpcError::new(code::INTERNAL_ERROR, format!("the answer cannot be written: {error}")))?;
         result["content"] = json!([{"type": "text", "text": self.text}]);
         self.mark(&mut result["_meta"]);
         RawResult::new(&result)
@@ -132,7 +130,7 @@ impl Core {
         if !client.version().is_modern() {
             return Offered::Page(elicitation(tools, need.failure, server, &link, page));
         }
-        match exchange.ask("elicitation/create", page).await {
+        match exchange.ask(method::ELICITATION_CREATE, page).await {
             Ok(answer) if answer["action"] == "accept" => {
                 // A later sign-in is found by the next call.
                 let _ = tokio::time::timeout(SIGN_IN_TIME, finished.next()).await;
@@ -230,7 +228,7 @@ impl Core {
 
 /// Whether a client can be asked to open this page.
 fn opens_pages(client: &Client, page: &Value) -> bool {
-    check_capability(client.capabilities(), "elicitation/create", page).is_ok()
+    check_capability(client.capabilities(), method::ELICITATION_CREATE, page).is_ok()
 }
 
 /// The error with which a legacy client is asked to open a page. It is told when the person has signed in there.
@@ -243,7 +241,7 @@ fn elicitation(
 ) -> RpcError {
     tools.exchanges.note_sign_in(&link.id, server);
     page["elicitationId"] = link.id.as_str().into();
-    let error = RpcError::new(RpcError::URL_ELICITATION_REQUIRED, without_advice(failure));
+    let error = RpcError::new(code::URL_ELICITATION_REQUIRED, without_advice(failure));
     error.data(json!({"elicitations": [page]}))
 }
 

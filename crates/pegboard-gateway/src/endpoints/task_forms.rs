@@ -1,10 +1,8 @@
 //! Tasks as the clients of each era read them.
 
 use pegboard::jiff::Timestamp;
+use pegboard_protocol::meta;
 use serde_json::{Value, json};
-
-/// The `_meta` key that names the task of a result.
-pub(super) const RELATED_TASK: &str = "io.modelcontextprotocol/related-task";
 
 /// A modern server's task as legacy clients read it.
 pub(super) fn legacy_task(task: &Value) -> Value {
@@ -48,7 +46,7 @@ pub(super) fn finished_task(id: &str, at: &str, is_error: bool) -> Value {
 pub(super) fn inline_result(mut result: Value) -> Value {
     if let Some(Value::Object(meta)) = result.get_mut("_meta") {
         // It is within its task.
-        meta.remove(RELATED_TASK);
+        meta.remove(meta::RELATED_TASK);
         if meta.is_empty()
             && let Some(result) = result.as_object_mut()
         {
@@ -80,12 +78,12 @@ mod tests {
 
     #[test]
     fn a_result_within_its_task_does_not_name_it() {
-        let meta = json!({RELATED_TASK: {"taskId": "x"}});
+        let meta = json!({meta::RELATED_TASK: {"taskId": "x"}});
         assert_eq!(
             inline_result(json!({"content": [], "_meta": meta})),
             json!({"content": [], "resultType": "complete"})
         );
-        let more = json!({RELATED_TASK: {"taskId": "x"}, "a/b": 1});
+        let more = json!({meta::RELATED_TASK: {"taskId": "x"}, "a/b": 1});
         assert_eq!(inline_result(json!({"_meta": more}))["_meta"], json!({"a/b": 1}));
     }
 }

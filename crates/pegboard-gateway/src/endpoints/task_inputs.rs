@@ -10,6 +10,7 @@ use std::{
 };
 
 use bytes::Bytes;
+use pegboard_protocol::code;
 use serde_json::{Map, Value, json};
 use tokio::{
     sync::{oneshot, watch},
@@ -72,7 +73,7 @@ impl TaskInputs {
         }
         if all.len() >= MAX_TASKS {
             let message = format!("{MAX_TASKS} tasks wait for input already; try again later");
-            return Err(RpcError::new(RpcError::BUSY, message));
+            return Err(RpcError::new(code::BUSY, message));
         }
         let inputs = Arc::new(Inputs {
             capabilities: capabilities.clone(),
@@ -131,7 +132,7 @@ impl Inputs {
         match timeout(ANSWER, answered).await {
             Ok(Ok(answer)) => Ok(answer),
             _ => Err(RpcError::new(
-                RpcError::INTERNAL,
+                code::INTERNAL_ERROR,
                 format!("the client did not answer `{method}` in time"),
             )),
         }
@@ -139,10 +140,7 @@ impl Inputs {
 
     /// Adds a question under its name, or under the first number that is free.
     fn add(&self, name: Option<&str>, question: Question) -> Result<String, RpcError> {
-        let mut added = Err(RpcError::new(
-            RpcError::BUSY,
-            "too many questions of this task are open",
-        ));
+        let mut added = Err(RpcError::new(code::BUSY, "too many questions of this task are open"));
         self.open.send_if_modified(|open| {
             if open.len() >= MAX_QUESTIONS {
                 return false;
@@ -231,12 +229,12 @@ mod tests {
         for asked in &mut open {
             assert!(futures_util::poll!(asked).is_pending());
         }
-        assert_eq!(ask().await.unwrap_err().code, RpcError::BUSY);
+        assert_eq!(ask().await.unwrap_err().code, code::BUSY);
         assert_eq!(inputs.open.borrow().len(), MAX_QUESTIONS);
         drop(open);
         assert!(inputs.open.borrow().is_empty());
         let lacking = inputs.ask(None, "roots/list", json!({})).await.unwrap_err();
-        assert_eq!(lacking.code, RpcError::MISSING_CAPABILITY);
+        assert_eq!(lacking.code, code::MISSING_CAPABILITY);
         assert!(ask().await.is_err(), "no answer within ten minutes");
     }
 }

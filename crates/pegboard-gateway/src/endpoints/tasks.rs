@@ -14,6 +14,7 @@ use pegboard::{
     jiff::Timestamp,
     status::Era,
 };
+use pegboard_protocol::{meta, method};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 use tokio_util::task::AbortOnDropHandle;
@@ -27,7 +28,7 @@ use super::{
     pass_on::{request_answer, server_error, unknown_outcome},
     related_tasks::replace_related,
     request_state::{Kept, KeptKind},
-    task_forms::{RELATED_TASK, finished_task, inline_result, legacy_task, modern_task},
+    task_forms::{finished_task, inline_result, legacy_task, modern_task},
     task_inputs::Inputs,
     tool_call::{find, parse, raw, to_text},
 };
@@ -43,7 +44,7 @@ impl Core {
     pub(super) async fn task_request(&self, request: &Request, exchange: &Exchange) -> Answer {
         let tools = self.tools(exchange.client())?;
         let is_modern = exchange.client().version().is_modern();
-        if &*request.method == "tasks/list" {
+        if &*request.method == method::TASKS_LIST {
             if is_modern {
                 return Err(RpcError::method_not_found(&request.method));
             }
@@ -100,10 +101,11 @@ impl Core {
     ) -> Answer {
         let params = &request.params;
         match &*request.method {
-            "tasks/result" => self.awaited_result(tools, id, kept, exchange).await,
-            "tasks/get" => self.translated_status(tools, params, id, kept, exchange).await,
-            "tasks/cancel" => {
-                self.about_task(tools, "tasks/cancel", params, kept, exchange).await?;
+            method::TASKS_RESULT => self.awaited_result(tools, id, kept, exchange).await,
+            method::TASKS_GET => self.translated_status(tools, params, id, kept, exchange).await,
+            method::TASKS_CANCEL => {
+                self.about_task(tools, method::TASKS_CANCEL, params, kept, exchange)
+                    .await?;
                 self.translated_status(tools, params, id, kept, exchange).await
             }
             method => Err(RpcError::method_not_found(method)),
@@ -120,13 +122,13 @@ impl Core {
         exchange: &Exchange,
     ) -> Answer {
         match &*request.method {
-            "tasks/get" => self.detailed_status(tools, &request.params, id, kept, exchange).await,
-            "tasks/cancel" => {
-                self.about_task(tools, "tasks/cancel", &request.params, kept, exchange)
+            method::TASKS_GET => self.detailed_status(tools, &request.params, id, kept, exchange).await,
+            method::TASKS_CANCEL => {
+                self.about_task(tools, method::TASKS_CANCEL, &request.params, kept, exchange)
                     .await?;
                 RawResult::new(&json!({}))
             }
-            "tasks/update" => {
+            method::TASKS_UPDATE => {
                 let UpdateTask { answers } = request.params.parse()?;
                 self.task_inputs.answer(id, answers);
                 RawResult::new(&json!({}))
@@ -144,7 +146,9 @@ impl Core {
         kept: &Kept,
         exchange: &Exchange,
     ) -> Answer {
-        let status = self.about_task(tools, "tasks/get", params, kept, exchange).await?;
+        let status = self
+            .about_task(tools, method::TASKS_GET, params, kept, exchange)
+            .await?;
         let mut task: Value = parse(&status)?;
         task["taskId"] = id.into();
         let mut detailed = modern_task(&task);
@@ -184,7 +188,7 @@ impl Core {
         exchange: &Exchange,
     ) -> Result<Result<Value, Value>, RpcError> {
         let params = raw(&json!({ "taskId": kept.text }))?;
-        let result = self.pass_on_request(tools, &kept.server, "tasks/result", &params, exchange);
+        let result = self.pass_on_request(tools, &kept.server, method::TASKS_RESULT, &params, exchange);
         match result.await {
             Forwarded::Result(result) => Ok(Ok(parse(&result)?)),
             Forwarded::Error { code, message, data } => {
@@ -331,7 +335,9 @@ impl Core {
         kept: &Kept,
         exchange: &Exchange,
     ) -> Answer {
-        let result = self.about_task(tools, "tasks/get", params, kept, exchange).await?;
+        let result = self
+            .about_task(tools, method::TASKS_GET, params, kept, exchange)
+            .await?;
         let mut task: Value = parse(&result)?;
         task["taskId"] = id.into();
         RawResult::new(&legacy_task(&task))
@@ -360,9 +366,9 @@ impl Core {
         };
         let is_error = serde_json::from_slice::<Value>(&result).is_ok_and(|result| result["isError"] == true);
         match method {
-            "tasks/get" => RawResult::new(&finished_task(id, &at, is_error)),
-            "tasks/result" => Ok(RawResult::from_text(result, false)),
-            "tasks/cancel" => Err(RpcError::invalid_params("the task has ended and cannot be cancelled")),
+            method::TASKS_GET => RawResult::new(&finished_task(id, &at, is_error)),
+            method::TASKS_RESULT => Ok(RawResult::from_text(result, false)),
+            method::TASKS_CANCEL => Err(RpcError::invalid_params("the task has ended and cannot be cancelled")),
             method => Err(RpcError::method_not_found(method)),
         }
     }
@@ -388,7 +394,7 @@ impl Core {
         tools.toolset.adopt_task(&kept.server, &kept.text).ok()?;
         let era = self.era_of(tools, &kept).await.ok()?;
         let params = raw(&json!({ "taskId": kept.text })).ok()?;
-        let asked = self.pass_on_request(tools, &kept.server, "tasks/get", &params, exchange);
+        let asked = self.pass_on_request(tools, &kept.server, method::TASKS_GET, &params, exchange);
         let Forwarded::Result(result) = asked.await else {
             return None;
         };
@@ -428,7 +434,7 @@ fn fetch_in_background(tools: &Arc<ClientTools>, kept: &Kept, inputs: Arc<Inputs
         let forwarding = Forwarding::new().id(&*id);
         let fetched = tools
             .toolset
-            .forward(&server, "tasks/result", &params, &forwarding, None);
+            .forward(&server, method::TASKS_RESULT, &params, &forwarding, None);
         if let Forwarded::Failed(failure) = fetched.await {
             tracing::debug!(server, %failure, "the questions of a task were not fetched");
         }
@@ -444,7 +450,9 @@ fn with_own_id(result: ForwardedResult, theirs: &str, ours: &str) -> Answer {
     }
     let mut fields: Map<String, Value> = parse(&result)?;
     replace(fields.get_mut("taskId"), theirs, ours);
-    let related = fields.get_mut("_meta").and_then(|meta| meta.get_mut(RELATED_TASK));
+    let related = fields
+        .get_mut("_meta")
+        .and_then(|meta| meta.get_mut(meta::RELATED_TASK));
     replace(related.and_then(|related| related.get_mut("taskId")), theirs, ours);
     for question in each(fields.get_mut("inputRequests")) {
         if let Some(params) = question.get_mut("params") {
@@ -482,7 +490,7 @@ fn written(reply: &Reply, id: &str) -> Answer {
         _ => return Err(unknown_outcome()),
     };
     let mut meta = answer.meta.clone().unwrap_or_default();
-    meta.insert(RELATED_TASK.into(), json!({ "taskId": id }));
+    meta.insert(meta::RELATED_TASK.into(), json!({ "taskId": id }));
     let mut result = json!({ "content": answer.content, "_meta": meta });
     if let Some(structured) = &answer.structured {
         result["structuredContent"] = structured.clone();

@@ -8,6 +8,7 @@ use pegboard::{
     forward::{Forwarded, ForwardedResult, Forwarding, ResultKind},
     toolset::KnownTool,
 };
+use pegboard_protocol::{code, meta};
 use serde::{
     Deserialize, Deserializer,
     de::{IgnoredAny, MapAccess, Visitor},
@@ -246,18 +247,18 @@ fn read<'a, T: Deserialize<'a>>(text: &'a [u8]) -> Result<T, RpcError> {
 pub(super) fn parse<'a, T: Deserialize<'a>>(result: &'a ForwardedResult) -> Result<T, RpcError> {
     serde_json::from_slice(result.json()).map_err(|error| {
         RpcError::new(
-            RpcError::INTERNAL,
+            code::INTERNAL_ERROR,
             format!("the server's result cannot be read: {error}"),
         )
     })
 }
 
 pub(super) fn raw(value: &impl serde::Serialize) -> Result<Box<RawValue>, RpcError> {
-    to_raw_value(value).map_err(|error| RpcError::new(RpcError::INTERNAL, error.to_string()))
+    to_raw_value(value).map_err(|error| RpcError::new(code::INTERNAL_ERROR, error.to_string()))
 }
 
 pub(super) fn to_text(value: &impl serde::Serialize) -> Result<Vec<u8>, RpcError> {
-    serde_json::to_vec(value).map_err(|error| RpcError::new(RpcError::INTERNAL, error.to_string()))
+    serde_json::to_vec(value).map_err(|error| RpcError::new(code::INTERNAL_ERROR, error.to_string()))
 }
 
 /// The `_meta` of a request without what belongs to the connection between the client and this gateway.
@@ -292,11 +293,10 @@ impl<'de> Deserialize<'de> for OwnMeta {
 }
 
 fn is_of_connection(key: &str) -> bool {
-    key == "progressToken"
-        || matches!(
-            key.strip_prefix("io.modelcontextprotocol/"),
-            Some("protocolVersion" | "clientCapabilities" | "clientInfo" | "logLevel")
-        )
+    matches!(
+        key,
+        meta::PROGRESS_TOKEN | meta::PROTOCOL_VERSION | meta::CLIENT_CAPABILITIES | meta::CLIENT_INFO | meta::LOG_LEVEL
+    )
 }
 
 #[cfg(test)]

@@ -1,18 +1,19 @@
 //! Which capability of a client a question needs.
 
 use bytes::Bytes;
+use pegboard_protocol::{RpcError, capability, code, method};
 use serde_json::{Value, json};
 
-use super::{json_fields::fields, rpc_error::RpcError};
+use super::json_fields::fields;
 
 /// Returns an error unless the client declares what a question needs.
 pub(crate) fn check(capabilities: &Bytes, method: &str, params: &Value) -> Result<(), RpcError> {
     let path: &[&str] = match method {
-        "elicitation/create" if params["mode"] == "url" => &["elicitation", "url"],
-        "elicitation/create" => &["elicitation"],
-        "sampling/createMessage" if params.get("tools").is_some() => &["sampling", "tools"],
-        "sampling/createMessage" => &["sampling"],
-        "roots/list" => &["roots"],
+        method::ELICITATION_CREATE if params["mode"] == "url" => &[capability::ELICITATION, capability::URL],
+        method::ELICITATION_CREATE => &[capability::ELICITATION],
+        method::SAMPLING_CREATE_MESSAGE if params.get("tools").is_some() => &[capability::SAMPLING, capability::TOOLS],
+        method::SAMPLING_CREATE_MESSAGE => &[capability::SAMPLING],
+        method::ROOTS_LIST => &[capability::ROOTS],
         _ => return Err(RpcError::method_not_found(method)),
     };
     if has(capabilities, path) && !lacks_forms(capabilities, path) {
@@ -20,14 +21,14 @@ pub(crate) fn check(capabilities: &Bytes, method: &str, params: &Value) -> Resul
     }
     let required = path.iter().rev().fold(json!({}), |inner, key| json!({ *key: inner }));
     let message = format!("the client does not declare the capability `{}`", path.join("."));
-    Err(RpcError::new(RpcError::MISSING_CAPABILITY, message).data(json!({"requiredCapabilities": required})))
+    Err(RpcError::new(code::MISSING_CAPABILITY, message).data(json!({"requiredCapabilities": required})))
 }
 
 /// A client with `elicitation: {}` shows forms; one that names only `url` does not.
 fn lacks_forms(capabilities: &Bytes, path: &[&str]) -> bool {
-    path == ["elicitation"]
-        && has(capabilities, &["elicitation", "url"])
-        && !has(capabilities, &["elicitation", "form"])
+    path == [capability::ELICITATION]
+        && has(capabilities, &[capability::ELICITATION, capability::URL])
+        && !has(capabilities, &[capability::ELICITATION, capability::FORM])
 }
 
 fn has(capabilities: &Bytes, path: &[&str]) -> bool {
@@ -67,12 +68,12 @@ mod tests {
             assert_eq!(outcome.is_ok(), allowed, "{capabilities} {method} {params}");
         }
         let missing = check(&Bytes::from_static(b"{}"), "sampling/createMessage", &tools).unwrap_err();
-        assert_eq!(missing.code, RpcError::MISSING_CAPABILITY);
+        assert_eq!(missing.code, code::MISSING_CAPABILITY);
         assert_eq!(
             missing.data,
             Some(json!({"requiredCapabilities": {"sampling": {"tools": {}}}}))
         );
         let unknown = check(&Bytes::from_static(b"{}"), "tools/call", &form).unwrap_err();
-        assert_eq!(unknown.code, RpcError::METHOD_NOT_FOUND);
+        assert_eq!(unknown.code, code::METHOD_NOT_FOUND);
     }
 }

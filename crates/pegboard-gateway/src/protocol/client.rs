@@ -7,8 +7,8 @@ use std::{
 
 use bytes::Bytes;
 use pegboard::{Principal, credential::CallerRights};
+use pegboard_protocol::Version;
 
-use super::version::Version;
 use crate::door::{Caller, Scope};
 
 /// A client: that of a legacy session or connection, or of a single modern request.

@@ -8,6 +8,7 @@ use std::{
 
 use bytes::Bytes;
 use futures_util::future::join_all;
+use pegboard_protocol::{RpcError, code, method};
 use serde_json::json;
 use tokio::sync::mpsc;
 use tokio_util::task::TaskTracker;
@@ -18,7 +19,6 @@ use super::{
     message::{self, Broken, Incoming, MAX_MESSAGE, Message, Request},
     outgoing::Outgoing,
     peer::{Entry, Peer},
-    rpc_error::RpcError,
     running::{Running, Step},
     unread_room::UnreadRoom,
 };
@@ -77,13 +77,13 @@ impl Connection {
     /// Sends the error for a message over the length limit.
     pub(crate) async fn refuse_too_long(&self) {
         let message = format!("the message is longer than {MAX_MESSAGE} bytes");
-        let error = RpcError::new(RpcError::INVALID_REQUEST, message);
+        let error = RpcError::new(code::INVALID_REQUEST, message);
         self.send(Outgoing::error(None, &error)).await;
     }
 
     /// Sends the error for a message for which there is no room now.
     pub(crate) async fn refuse_busy(&self, bytes: &Bytes, message: &str) {
-        let error = RpcError::new(RpcError::BUSY, message).data(json!({"retry_after": 1}));
+        let error = RpcError::new(code::BUSY, message).data(json!({"retry_after": 1}));
         let id = match message::parse(bytes) {
             Ok(Incoming::One(Message::Request(request))) => Some(request.id),
             Err(broken) => broken.id,
@@ -140,7 +140,7 @@ impl Connection {
     /// Handles a batch, which only 2025-03-26 has. Its responses are sent together.
     async fn batch(&self, batch: Vec<Result<Message, Broken>>) {
         if !self.peer.allows_batches() {
-            let error = RpcError::new(RpcError::INVALID_REQUEST, "this protocol version has no batches");
+            let error = RpcError::new(code::INVALID_REQUEST, "this protocol version has no batches");
             return self.send(Outgoing::error(None, &error)).await;
         }
         let (mut started, mut responses) = (Vec::new(), Vec::new());
@@ -168,7 +168,7 @@ impl Connection {
     fn start(&self, request: Request) -> Result<Running, Outgoing> {
         let id = request.id.clone();
         if let Some(why) = self.draining.get()
-            && &*request.method != "ping"
+            && &*request.method != method::PING
         {
             return Err(Outgoing::error(Some(&id), &why.error(false)));
         }

@@ -1,8 +1,7 @@
 //! [`EarlyEnd`]: why the gateway ends a request before it is done, and the error that says so.
 
+use pegboard_protocol::{RpcError, code};
 use serde_json::json;
-
-use super::rpc_error::RpcError;
 
 /// After how many seconds a request may be sent again that a stopping server has not carried out.
 const RETRY_LATER: u32 = 1;
@@ -55,7 +54,7 @@ impl EarlyEnd {
         if self == Self::Stopping && !may_have_executed {
             data["retry_after"] = RETRY_LATER.into();
         }
-        RpcError::new(RpcError::STOPPING, message).data(data)
+        RpcError::new(code::STOPPING, message).data(data)
     }
 
     fn texts(self) -> (&'static str, &'static str) {
@@ -90,7 +89,7 @@ mod tests {
                 let data = error.data.unwrap();
                 assert_eq!(
                     (error.code, &data["may_have_executed"]),
-                    (RpcError::STOPPING, &may_have_executed.into())
+                    (code::STOPPING, &may_have_executed.into())
                 );
                 let is_invited = end == EarlyEnd::Stopping && !may_have_executed;
                 assert_eq!(data.get("retry_after").is_some(), is_invited, "{end:?}");

@@ -12,6 +12,7 @@ use std::{
 use bytes::Bytes;
 use futures_util::future::BoxFuture;
 use pegboard::Principal;
+use pegboard_protocol::{RpcError, code, method};
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
@@ -30,7 +31,6 @@ use super::{
     raw_result::RawResult,
     request_meta::RequestMeta,
     request_stream::{RequestStream, Wants},
-    rpc_error::RpcError,
     running::{Modern, Running, is_cacheable},
     scope_check,
     sealer::{EndpointSealer, Purpose, Sealer},
@@ -38,9 +38,6 @@ use super::{
     subscriptions,
 };
 use crate::door::Caller;
-
-/// The request of a modern client that listens for events.
-const LISTEN: &str = "subscriptions/listen";
 
 /// A service at one path, for all clients on all wires.
 pub(crate) struct Endpoint {
@@ -101,11 +98,11 @@ impl Endpoint {
 
     /// Starts a request of a session or connection, of whichever era it is.
     pub(crate) fn start(&self, peer: &Arc<Peer>, request: Request) -> Result<Running, RpcError> {
-        if &*request.method == "initialize" {
+        if &*request.method == method::INITIALIZE {
             return self.initialize(peer, request);
         }
         let meta = RequestMeta::of(&request.params);
-        if meta.is_modern() || &*request.method == "server/discover" {
+        if meta.is_modern() || &*request.method == method::SERVER_DISCOVER {
             let (client, wants) = meta.modern(peer.caller())?;
             let client = self.permitted(Arc::new(client), &request)?;
             return self.modern(client, wants, request, Some(peer));
@@ -148,29 +145,29 @@ impl Endpoint {
 
     fn legacy(&self, peer: &Arc<Peer>, meta: RequestMeta, request: Request) -> Result<Running, RpcError> {
         let client = match (peer.client(), &*request.method) {
-            (client, "ping") => {
+            (client, method::PING) => {
                 peer.check(&request.id)?;
                 drop(client);
                 return Ok(Running::answered(request.id, empty()));
             }
             (None, _) => {
                 let message = "send `initialize` first, or name a protocol version in `_meta`";
-                return Err(RpcError::new(RpcError::INVALID_REQUEST, message));
+                return Err(RpcError::new(code::INVALID_REQUEST, message));
             }
-            (Some(_), "logging/setLevel") => {
+            (Some(_), method::LOGGING_SET_LEVEL) => {
                 peer.check(&request.id)?;
                 let outcome = set_level(peer, &request);
                 return Ok(Running::answered(request.id, outcome));
             }
-            (Some(_), LISTEN) => return Err(RpcError::method_not_found(&request.method)),
+            (Some(_), method::SUBSCRIPTIONS_LISTEN) => return Err(RpcError::method_not_found(&request.method)),
             (Some(client), _) => self.permitted(client, &request)?,
         };
         let shared = self.shared(client, meta.wants(peer.level()), &request, Some(peer));
         let entry = peer.enter(&request.id, &shared)?;
         let (id, service, exchange) = (request.id.clone(), self.service.clone(), Exchange(shared.clone()));
         let work: BoxFuture<'static, Answer> = match &*request.method {
-            "resources/subscribe" => Box::pin(subscribe(service, peer.clone(), request, exchange)),
-            "resources/unsubscribe" => Box::pin(unsubscribe(service, peer.clone(), request, exchange)),
+            method::RESOURCES_SUBSCRIBE => Box::pin(subscribe(service, peer.clone(), request, exchange)),
+            method::RESOURCES_UNSUBSCRIBE => Box::pin(unsubscribe(service, peer.clone(), request, exchange)),
             _ => service.handle(request, exchange),
         };
         Ok(Running::here(id, shared, work, None, Some(entry)).until(&self.halt))
@@ -201,11 +198,17 @@ impl Endpoint {
         let entry = peer.map(|peer| peer.enter(&request.id, &shared)).transpose()?;
         let (id, service, exchange) = (request.id.clone(), self.service.clone(), Exchange(shared.clone()));
         let work: BoxFuture<'static, Answer> = match &*request.method {
-            "server/discover" => {
+            method::SERVER_DISCOVER => {
                 Box::pin(async move { handshake::discovery(service.describe(exchange.client()).await?) })
             }
-            LISTEN => Box::pin(subscriptions::listen(service, request, exchange, self.stop.clone())),
-            "initialize" | "ping" | "logging/setLevel" | "resources/subscribe" | "resources/unsubscribe" => {
+            method::SUBSCRIPTIONS_LISTEN => {
+                Box::pin(subscriptions::listen(service, request, exchange, self.stop.clone()))
+            }
+            method::INITIALIZE
+            | method::PING
+            | method::LOGGING_SET_LEVEL
+            | method::RESOURCES_SUBSCRIBE
+            | method::RESOURCES_UNSUBSCRIBE => {
                 return Err(RpcError::method_not_found(&request.method));
             }
             _ => service.handle(request, exchange),
@@ -265,7 +268,7 @@ impl Endpoint {
                 true => exchange::NONE,
                 false => exchange::UNKNOWN,
             }),
-            is_listening: &*request.method == LISTEN,
+            is_listening: &*request.method == method::SUBSCRIPTIONS_LISTEN,
         })
     }
 }
@@ -289,7 +292,7 @@ fn answers_of(answers: &Bytes) -> impl Iterator<Item = (String, Bytes)> {
 
 /// Whether a request changes nothing, however often it is sent.
 fn only_reads(method: &str) -> bool {
-    method == "initialize" || method == LISTEN || is_cacheable(method)
+    method == method::INITIALIZE || method == method::SUBSCRIPTIONS_LISTEN || is_cacheable(method)
 }
 
 fn empty() -> Answer {

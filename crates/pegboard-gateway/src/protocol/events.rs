@@ -1,6 +1,7 @@
 //! Events of a service as notifications of both eras.
 
 use bytes::Bytes;
+use pegboard_protocol::{meta, method::notification};
 use serde_json::{Map, Value, json};
 
 use super::{
@@ -15,7 +16,7 @@ pub(super) fn for_legacy(event: Event, lowest: Option<LogLevel>) -> Option<Outgo
         Event::Log { level, .. } if lowest.is_none_or(|lowest| level < lowest) => return None,
         Event::Log { level, mut params } => {
             params.insert("level".into(), level.as_str().into());
-            ("notifications/message".into(), params)
+            (notification::MESSAGE.into(), params)
         }
         Event::Other { method, params } => (method, params),
         event => change(event)?,
@@ -40,18 +41,18 @@ pub(super) fn for_subscription(event: Event, filter: &Filter, id: &str) -> Optio
 /// The `_meta` that names the subscription: the id of the request that opened it.
 pub(super) fn subscription_meta(id: &str) -> Value {
     let id: Value = serde_json::from_str(id).unwrap_or_default();
-    json!({"io.modelcontextprotocol/subscriptionId": id})
+    json!({meta::SUBSCRIPTION_ID: id})
 }
 
 fn change(event: Event) -> Option<(String, Map<String, Value>)> {
     let mut params = Map::new();
     let method = match event {
-        Event::ToolsChanged => "notifications/tools/list_changed",
-        Event::ResourcesChanged => "notifications/resources/list_changed",
-        Event::PromptsChanged => "notifications/prompts/list_changed",
+        Event::ToolsChanged => notification::TOOLS_LIST_CHANGED,
+        Event::ResourcesChanged => notification::RESOURCES_LIST_CHANGED,
+        Event::PromptsChanged => notification::PROMPTS_LIST_CHANGED,
         Event::ResourceUpdated { uri } => {
             params.insert("uri".into(), uri.into());
-            "notifications/resources/updated"
+            notification::RESOURCES_UPDATED
         }
         Event::Log { .. } | Event::Other { .. } => return None,
     };

@@ -10,6 +10,7 @@ use std::{
 
 use bytes::{BufMut, Bytes, BytesMut};
 use pegboard::journal::Delivery;
+use pegboard_protocol::{RpcError, code, method::notification};
 use serde_json::{Map, Value};
 use tokio::time::timeout;
 
@@ -20,7 +21,6 @@ use super::{
     outgoing::{Outgoing, to_text},
     questions::{Asked, Questions},
     request_stream::RequestStream,
-    rpc_error::RpcError,
     sealer::{EndpointSealer, Purpose},
 };
 
@@ -84,7 +84,7 @@ impl Exchange {
         if let Some(token) = self.0.stream.wants().progress_token {
             fields.remove("progressToken");
             let params = with_token(&token, &fields);
-            self.notify_raw("notifications/progress", params).await;
+            self.notify_raw(notification::PROGRESS, params).await;
         }
     }
 
@@ -97,7 +97,7 @@ impl Exchange {
     pub async fn log(&self, level: LogLevel, mut params: Map<String, Value>) {
         if self.log_level().is_some_and(|lowest| level >= lowest) {
             params.insert("level".into(), level.as_str().into());
-            self.notify("notifications/message", params).await;
+            self.notify(notification::MESSAGE, params).await;
         }
     }
 
@@ -114,7 +114,7 @@ impl Exchange {
     /// Asks the client: `elicitation/create`, `sampling/createMessage` or `roots/list`. A legacy client gets a request; a modern one
     /// gets a result that asks for input, and answers with its next request, while the work for this one goes on.
     ///
-    /// Fails with [`RpcError::MISSING_CAPABILITY`] if the client does not declare what the question needs.
+    /// Fails with [`code::MISSING_CAPABILITY`] if the client does not declare what the question needs.
     pub async fn ask(&self, method: &str, params: Value) -> Result<Value, RpcError> {
         self.ask_named(None, method, params).await
     }
@@ -130,7 +130,7 @@ impl Exchange {
         };
         serde_json::from_slice(&answer).map_err(|error| {
             let message = format!("the client's answer to `{method}` cannot be read: {error}");
-            RpcError::new(RpcError::INVALID_PARAMS, message)
+            RpcError::new(code::INVALID_PARAMS, message)
         })
     }
 
@@ -215,7 +215,7 @@ impl Exchange {
 
 fn unanswered(method: &str) -> RpcError {
     RpcError::new(
-        RpcError::INTERNAL,
+        code::INTERNAL_ERROR,
         format!("the client did not answer `{method}` in time"),
     )
 }

@@ -1,12 +1,10 @@
 //! `initialize` and `server/discover`: who the client is, and what the service says about itself.
 
 use bytes::Bytes;
+use pegboard_protocol::{RpcError, Version, meta};
 use serde_json::{Map, Value, json};
 
-use super::{
-    client::Client, params::Params, raw_result::RawResult, rpc_error::RpcError, service::Answer, service::Description,
-    version::Version,
-};
+use super::{client::Client, params::Params, raw_result::RawResult, service::Answer, service::Description};
 use crate::door::Caller;
 
 /// The client of a handshake.
@@ -44,7 +42,7 @@ pub(super) fn discovery(description: Description) -> Answer {
     let meta = result.entry("_meta").or_insert_with(|| json!({}));
     if let Value::Object(meta) = meta {
         let info = Value::Object(description.server_info);
-        meta.insert("io.modelcontextprotocol/serverInfo".into(), info);
+        meta.insert(meta::SERVER_INFO.into(), info);
     }
     add_instructions(&mut result, description.instructions);
     let result = RawResult::new(&result)?;

@@ -1,21 +1,19 @@
 //! The messages of clients. They are parsed as an envelope with raw params, so that a payload is never parsed into a tree.
 
-use std::{borrow::Cow, sync::Arc};
+use std::sync::Arc;
 
 use bytes::Bytes;
-use serde::{Deserialize, Deserializer};
+use pegboard_protocol::{RequestId, RpcError, code, rpc::Envelope};
+use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use super::{params::Params, rpc_error::RpcError};
+use super::params::Params;
 
 /// The limit on the length of a message, unless the wire has its own.
 pub(crate) const MAX_MESSAGE: usize = 4 * 1024 * 1024;
 
 /// The limit on the messages of a batch. Only 2025-03-26 has batches, and no client is known to send more than a few.
 const MAX_BATCH: usize = 64;
-
-/// The limit on the length of an id, which every response repeats.
-const MAX_ID: usize = 1024;
 
 /// The content of one line, body or frame.
 #[derive(Debug)]
@@ -31,7 +29,7 @@ pub(crate) enum Message {
     /// The response to a question.
     Response {
         /// As in [`Request::id`], or `null`.
-        id: Box<str>,
+        id: RequestId,
         outcome: Result<Bytes, RpcError>,
     },
 }
@@ -40,8 +38,8 @@ pub(crate) enum Message {
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct Request {
-    /// The id as the client wrote it: JSON text of a string or an integer.
-    pub id: Box<str>,
+    /// The id.
+    pub id: RequestId,
     /// The method.
     pub method: Box<str>,
     /// The params.
@@ -64,7 +62,7 @@ pub struct Notification {
 /// An invalid message, with its id if that could be parsed.
 #[derive(Debug)]
 pub(crate) struct Broken {
-    pub(crate) id: Option<Box<str>>,
+    pub(crate) id: Option<RequestId>,
     pub(crate) error: RpcError,
 }
 
@@ -77,59 +75,36 @@ pub(crate) fn parse(bytes: &Bytes) -> Result<Incoming, Broken> {
     if items.is_empty() || items.len() > MAX_BATCH {
         let count = items.len();
         let message = format!("a batch has 1 to {MAX_BATCH} messages, this one has {count}");
-        return Err(Broken::new(None, RpcError::INVALID_REQUEST, message));
+        return Err(Broken::new(None, code::INVALID_REQUEST, message));
     }
     let items = items.into_iter().map(|item| parse_one(bytes, item.get().as_bytes()));
     Ok(Incoming::Batch(items.collect()))
 }
 
-/// The derived parser knows exact keys only and refuses duplicate keys, so that a proxy cannot have read the message differently.
-#[derive(Deserialize)]
-struct Envelope<'a> {
-    #[serde(borrow)]
-    jsonrpc: Option<Cow<'a, str>>,
-    #[serde(borrow, default, deserialize_with = "present")]
-    id: Option<&'a RawValue>,
-    #[serde(borrow)]
-    method: Option<Cow<'a, str>>,
-    #[serde(borrow, default, deserialize_with = "present")]
-    params: Option<&'a RawValue>,
-    #[serde(borrow, default, deserialize_with = "present")]
-    result: Option<&'a RawValue>,
-    #[serde(borrow)]
-    error: Option<&'a RawValue>,
-}
-
-/// Distinguishes `null` from a missing key.
-fn present<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<&'de RawValue>, D::Error> {
-    <&RawValue>::deserialize(deserializer).map(Some)
-}
-
 /// Parses one message, which is part of `whole`.
 fn parse_one(whole: &Bytes, text: &[u8]) -> Result<Message, Broken> {
     let envelope: Envelope<'_> = serde_json::from_slice(text).map_err(|error| broken(&error))?;
+    let is_version_2 = envelope.is_version_2();
     let (method, params) = (envelope.method, envelope.params);
     let id = match envelope.id {
         None => None,
-        Some(id) if method.is_none() && id.get() == "null" => Some(id.get().into()),
-        Some(id) => Some(parse_id(id.get())?),
+        Some(id) if method.is_none() && id.get() == "null" => Some(RequestId::null()),
+        Some(id) => Some(
+            RequestId::parse(id.get()).map_err(|error| Broken::new(None, code::INVALID_REQUEST, error.to_string()))?,
+        ),
     };
-    if envelope.jsonrpc.as_deref() != Some("2.0") {
-        return Err(Broken::new(id, RpcError::INVALID_REQUEST, "`jsonrpc` must be \"2.0\""));
+    if !is_version_2 {
+        return Err(Broken::new(id, code::INVALID_REQUEST, "`jsonrpc` must be \"2.0\""));
     }
     let Some(method) = method else {
         let outcome = match (envelope.result, envelope.error) {
             (_, Some(error)) => Err(parse_error(error)),
             (Some(result), None) => Ok(whole.slice_ref(result.get().as_bytes())),
             (None, None) => {
-                return Err(Broken::new(
-                    id,
-                    RpcError::INVALID_REQUEST,
-                    "the message has no `method`",
-                ));
+                return Err(Broken::new(id, code::INVALID_REQUEST, "the message has no `method`"));
             }
         };
-        let id = id.unwrap_or_else(|| "null".into());
+        let id = id.unwrap_or_else(RequestId::null);
         return Ok(Message::Response { id, outcome });
     };
     let params = match parse_params(whole, params) {
@@ -156,31 +131,6 @@ fn parse_params(whole: &Bytes, params: Option<&RawValue>) -> Result<Params, RpcE
     }
 }
 
-/// Returns an id as it is compared: a string without needless escapes, or an integer.
-pub(super) fn parse_id(text: &str) -> Result<Box<str>, Broken> {
-    let refuse = |message: String| Err(Broken::new(None, RpcError::INVALID_REQUEST, message));
-    if text.len() > MAX_ID {
-        return refuse(format!("`id` is longer than {MAX_ID} bytes"));
-    }
-    if text.starts_with('"') && text.contains('\\') {
-        let unescaped: Result<String, _> = serde_json::from_str(text);
-        let id = unescaped.and_then(|id| serde_json::to_string(&id));
-        return id
-            .map(Into::into)
-            .or_else(|error| refuse(format!("`id` is no valid string: {error}")));
-    }
-    let is_integer = || {
-        text.strip_prefix('-')
-            .unwrap_or(text)
-            .bytes()
-            .all(|byte| byte.is_ascii_digit())
-    };
-    if text.starts_with('"') || is_integer() {
-        return Ok(text.into());
-    }
-    refuse("`id` must be a string or an integer".into())
-}
-
 /// The error of a response. What a client sends there is only shown, so anything is taken.
 fn parse_error(error: &RawValue) -> RpcError {
     #[derive(Deserialize)]
@@ -200,14 +150,14 @@ fn parse_error(error: &RawValue) -> RpcError {
             }
         }
         Err(_) => RpcError::new(
-            RpcError::INTERNAL,
+            code::INTERNAL_ERROR,
             "the client answered with an error that is no JSON-RPC error",
         ),
     }
 }
 
 impl Broken {
-    fn new(id: Option<Box<str>>, code: i64, message: impl Into<String>) -> Self {
+    fn new(id: Option<RequestId>, code: i64, message: impl Into<String>) -> Self {
         let error = RpcError::new(code, message);
         Self { id, error }
     }
@@ -215,8 +165,8 @@ impl Broken {
 
 fn broken(error: &serde_json::Error) -> Broken {
     let (code, what) = match error.classify() {
-        serde_json::error::Category::Data => (RpcError::INVALID_REQUEST, "not a JSON-RPC message"),
-        _ => (RpcError::PARSE, "not valid JSON"),
+        serde_json::error::Category::Data => (code::INVALID_REQUEST, "not a JSON-RPC message"),
+        _ => (code::PARSE_ERROR, "not valid JSON"),
     };
     Broken::new(None, code, format!("{what}: {error}"))
 }

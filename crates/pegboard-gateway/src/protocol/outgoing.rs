@@ -4,10 +4,11 @@ use std::{num::NonZeroU32, sync::Arc};
 
 use bytes::{BufMut, Bytes, BytesMut};
 use memchr::memchr2;
+use pegboard_protocol::RpcError;
 use serde::Serialize;
 use tokio::sync::OwnedSemaphorePermit;
 
-use super::{raw_result::RawResult, rpc_error::RpcError};
+use super::{raw_result::RawResult, rpc_errors::may_have_executed};
 
 /// Up to this length a result is copied into one buffer with its envelope: one write of one buffer costs less than three.
 const COPIED: usize = 4 * 1024;
@@ -61,7 +62,7 @@ impl Outgoing {
         let data = error
             .data
             .as_ref()
-            .filter(|_| !error.may_have_executed() && !error.is_of_server);
+            .filter(|_| !may_have_executed(error) && !error.is_passed_on);
         let seconds = data.and_then(|data| data.get("retry_after")?.as_u64());
         let retry_after = seconds.and_then(|seconds| NonZeroU32::new(u32::try_from(seconds).unwrap_or(u32::MAX)));
         let note = ErrorNote {
@@ -206,6 +207,7 @@ pub(super) fn to_text(value: &impl Serialize) -> Bytes {
 
 #[cfg(test)]
 mod tests {
+    use pegboard_protocol::code;
     use serde_json::{Value, json};
 
     use super::*;
@@ -222,11 +224,14 @@ mod tests {
     /// The call has reached the server, so nothing may make a client send it again on its own.
     #[test]
     fn only_errors_of_this_gateway_say_when_to_come_back() {
-        for code in [RpcError::BUSY, RpcError::STOPPING] {
+        for code in [code::BUSY, code::STOPPING] {
             let data = json!({"retry_after": 1, "may_have_executed": false});
-            let ours = RpcError::new(code, "later").data(data.clone());
+            let ours = RpcError::new(code, "later").data(data);
             assert_eq!(Outgoing::error(Some("1"), &ours).retry_after(), NonZeroU32::new(1));
-            let of_server = RpcError::of_server(code, "later".to_owned(), Some(data));
+            let of_server = RpcError {
+                is_passed_on: true,
+                ..ours.clone()
+            };
             assert_eq!(Outgoing::error(Some("1"), &of_server).retry_after(), None);
         }
     }

@@ -3,34 +3,20 @@
 use std::{borrow::Cow, ops::Range};
 
 use bytes::Bytes;
+use pegboard_protocol::{RpcError, meta};
 use serde::Deserialize;
 
-use super::{
-    json_fields::{MAX_DEPTH, fields},
-    rpc_error::RpcError,
-};
-
-/// The `_meta` key of the protocol version.
-pub(crate) const META_VERSION: &str = "io.modelcontextprotocol/protocolVersion";
-/// The `_meta` key of the client's capabilities.
-pub(crate) const META_CAPABILITIES: &str = "io.modelcontextprotocol/clientCapabilities";
-/// The `_meta` key of the client's name and version.
-pub(crate) const META_CLIENT_INFO: &str = "io.modelcontextprotocol/clientInfo";
-/// The `_meta` key of the lowest level of log messages.
-pub(crate) const META_LOG_LEVEL: &str = "io.modelcontextprotocol/logLevel";
-
-/// The `_meta` key of the token under which a client wants progress.
-pub(super) const META_PROGRESS_TOKEN: &str = "progressToken";
+use super::json_fields::{MAX_DEPTH, fields};
 
 /// The fields whose places are noted when a message is parsed.
 const NOTED: [&str; 6] = ["_meta", "name", "arguments", "uri", "requestState", "inputResponses"];
 /// The same for `_meta`: what concerns the connection between the client and this server.
 const NOTED_META: [&str; 5] = [
-    META_VERSION,
-    META_CAPABILITIES,
-    META_CLIENT_INFO,
-    META_LOG_LEVEL,
-    META_PROGRESS_TOKEN,
+    meta::PROTOCOL_VERSION,
+    meta::CLIENT_CAPABILITIES,
+    meta::CLIENT_INFO,
+    meta::LOG_LEVEL,
+    meta::PROGRESS_TOKEN,
 ];
 
 /// The params of a message: a JSON object as text, checked when the message was parsed.
@@ -196,6 +182,7 @@ pub(super) fn text(json: &[u8]) -> Option<Cow<'_, str>> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use pegboard_protocol::code;
 
     fn params(json: &str) -> Result<Params, RpcError> {
         Params::from_text(Bytes::copy_from_slice(json.as_bytes()))
@@ -222,7 +209,7 @@ mod tests {
             r#"{"_meta":{},"x":1,"_meta":{}}"#,
             r#"{"requestState":"a","requestState":"a"}"#,
         ] {
-            assert_eq!(params(json).unwrap_err().code, RpcError::INVALID_PARAMS, "{json}");
+            assert_eq!(params(json).unwrap_err().code, code::INVALID_PARAMS, "{json}");
         }
         params(r#"{"other":1,"other":2}"#).unwrap();
     }

@@ -9,13 +9,14 @@ use std::{
 
 use futures_util::{FutureExt, future::BoxFuture};
 use pegboard::Principal;
+use pegboard_protocol::{RpcError, code};
 use ring::digest::{SHA256, digest};
 use serde_json::{Map, Value, json};
 use tokio::{sync::Notify, task::AbortHandle, time::Instant};
 
 use super::{
     client::Client, early_end::EarlyEnd, exchange::Shared, limits::Limits, params::Params, request_stream::Wants,
-    rpc_error::RpcError, sealer::Purpose, service::Answer,
+    rpc_errors, sealer::Purpose, service::Answer,
 };
 
 /// All waiting calls of an endpoint. Dropping it aborts their work.
@@ -106,7 +107,7 @@ impl ParkedCalls {
     ) -> Result<Arc<ParkedCall>, RpcError> {
         let mut id = [0; 16];
         getrandom::fill(&mut id)
-            .map_err(|_| RpcError::new(RpcError::INTERNAL, "no random numbers for a request state"))?;
+            .map_err(|_| RpcError::new(code::INTERNAL_ERROR, "no random numbers for a request state"))?;
         let call = Arc::new(ParkedCall {
             id: u128::from_be_bytes(id),
             replica: self.replica,
@@ -249,7 +250,7 @@ fn full(may_have_executed: bool) -> RpcError {
         let message = "too many calls wait for answers of their clients; answer some of them or try later";
         (message, json!({"may_have_executed": false, "retry_after": 1}))
     };
-    RpcError::new(RpcError::BUSY, message).data(data)
+    RpcError::new(code::BUSY, message).data(data)
 }
 
 /// The error of a request whose call is gone. What the call has done until it asked its client is not known any more.
@@ -365,7 +366,7 @@ async fn drive(work: BoxFuture<'static, Answer>, call: Arc<ParkedCall>, calls: W
     let work = AssertUnwindSafe(work).catch_unwind();
     let outcome = tokio::select! {
         biased;
-        outcome = work => Some(outcome.unwrap_or_else(|_| Err(RpcError::panicked(call.shared.may_have_executed())))),
+        outcome = work => Some(outcome.unwrap_or_else(|_| Err(rpc_errors::panicked(call.shared.may_have_executed())))),
         () = call.expired() => None,
     };
     if let Some(outcome) = outcome {

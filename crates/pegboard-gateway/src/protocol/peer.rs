@@ -11,6 +11,7 @@ use std::{
 
 use bytes::Bytes;
 use futures_util::{StreamExt, stream::BoxStream};
+use pegboard_protocol::{RequestId, RpcError, Version, code, method::notification};
 use tokio::sync::mpsc;
 use tokio_util::task::AbortOnDropHandle;
 
@@ -21,13 +22,11 @@ use super::{
     exchange::Shared,
     limits::Limits,
     log_level::{LogLevel, LowestLevel},
-    message::{Notification, parse_id},
+    message::Notification,
     outgoing::Outgoing,
     parked::ParkedCalls,
     questions::Questions,
-    rpc_error::RpcError,
     service::{Event, Filter, Service},
-    version::Version,
 };
 use crate::door::Caller;
 
@@ -54,7 +53,7 @@ pub(crate) struct Peer {
 #[derive(Default)]
 struct State {
     client: Option<Arc<Client>>,
-    in_flight: HashMap<Box<str>, Arc<Shared>>,
+    in_flight: HashMap<RequestId, Arc<Shared>>,
     /// Sends events to the outbox, from `notifications/initialized` on.
     events: Option<AbortOnDropHandle<()>>,
     /// Sends the updates of each subscribed resource to the outbox.
@@ -93,9 +92,9 @@ impl Peer {
         self.state().client.as_ref().map(|client| client.version())
     }
 
-    /// Whether the version has batches, which only 2025-03-26 does.
+    /// Whether the version has batches.
     pub(crate) fn allows_batches(&self) -> bool {
-        self.version() == Some(Version::V2025_03_26)
+        self.version().is_some_and(Version::has_batches)
     }
 
     /// The number of requests in flight.
@@ -112,12 +111,12 @@ impl Peer {
     /// Handles a notification of the client.
     pub(crate) fn notified(&self, notification: Notification) {
         match &*notification.method {
-            "notifications/cancelled" => {
+            notification::CANCELLED => {
                 if let Some(id) = notification.params.field("requestId") {
                     self.cancel(&id);
                 }
             }
-            "notifications/initialized" => self.send_events(),
+            notification::INITIALIZED => self.send_events(),
             _ => {
                 let client = self.state().client.clone();
                 if let Some(client) = client {
@@ -189,14 +188,14 @@ impl Peer {
     }
 
     /// Lists a request as in flight. Refuses an id that is taken, and one request too many.
-    pub(super) fn enter(self: &Arc<Self>, id: &str, shared: &Arc<Shared>) -> Result<Entry, RpcError> {
+    pub(super) fn enter(self: &Arc<Self>, id: &RequestId, shared: &Arc<Shared>) -> Result<Entry, RpcError> {
         let mut state = self.state();
         self.check_entry(&state, id)?;
-        state.in_flight.insert(id.into(), shared.clone());
+        state.in_flight.insert(id.clone(), shared.clone());
         drop(state);
         Ok(Entry {
             peer: self.clone(),
-            id: id.into(),
+            id: id.clone(),
         })
     }
 
@@ -208,19 +207,16 @@ impl Peer {
     fn check_entry(&self, state: &State, id: &str) -> Result<(), RpcError> {
         let refuse = |code, message: &str| Err(RpcError::new(code, message));
         if state.is_closed {
-            return refuse(
-                RpcError::INVALID_REQUEST,
-                "the session has ended; send `initialize` again",
-            );
+            return refuse(code::INVALID_REQUEST, "the session has ended; send `initialize` again");
         }
         if state.in_flight.contains_key(id) {
             let message = "this id belongs to a request that is still in flight";
-            return refuse(RpcError::INVALID_REQUEST, message);
+            return refuse(code::INVALID_REQUEST, message);
         }
         if state.in_flight.len() >= self.limits.in_flight {
             let most = self.limits.in_flight;
             let message = format!("{most} requests are in flight; wait for a response before sending more");
-            return refuse(RpcError::BUSY, &message);
+            return refuse(code::BUSY, &message);
         }
         Ok(())
     }
@@ -230,7 +226,7 @@ impl Peer {
         let mut state = self.state();
         if state.subscriptions.len() >= MAX_SUBSCRIPTIONS && !state.subscriptions.contains_key(&uri) {
             let message = format!("{MAX_SUBSCRIPTIONS} resources are subscribed; unsubscribe from one first");
-            return Err(RpcError::new(RpcError::BUSY, message));
+            return Err(RpcError::new(code::BUSY, message));
         }
         let replaced = state.subscriptions.insert(uri, self.forward(updates));
         drop(state);
@@ -245,7 +241,7 @@ impl Peer {
 
     /// Cancels the request with this id. An unknown id is ignored: the response may already have been sent.
     fn cancel(&self, id: &[u8]) {
-        let id = std::str::from_utf8(id).ok().and_then(|id| parse_id(id).ok());
+        let id = std::str::from_utf8(id).ok().and_then(|id| RequestId::parse(id).ok());
         let shared = id.and_then(|id| self.state().in_flight.get(&id).cloned());
         if let Some(shared) = shared {
             shared.stream.cancel();
@@ -310,7 +306,7 @@ impl fmt::Debug for Peer {
 #[derive(Debug)]
 pub(super) struct Entry {
     peer: Arc<Peer>,
-    id: Box<str>,
+    id: RequestId,
 }
 
 impl Drop for Entry {

@@ -9,13 +9,11 @@ use std::{
 };
 
 use bytes::Bytes;
+use pegboard_protocol::{RpcError, code, method::notification};
 use serde_json::json;
 use tokio::sync::{mpsc, oneshot};
 
-use super::{
-    outgoing::{Outgoing, to_text},
-    rpc_error::RpcError,
-};
+use super::outgoing::{Outgoing, to_text};
 
 /// The limit on open questions per client: a person or a model answers them.
 const MAX_OPEN: usize = 256;
@@ -52,7 +50,7 @@ impl Questions {
         let mut open = self.open();
         if open.len() >= MAX_OPEN {
             let message = format!("{MAX_OPEN} questions to this client are open");
-            return Err(RpcError::new(RpcError::BUSY, message));
+            return Err(RpcError::new(code::BUSY, message));
         }
         let id = self.last_id.fetch_add(1, Ordering::Relaxed) + 1;
         open.insert(id, sender);
@@ -80,14 +78,14 @@ impl Questions {
 
 impl Asked {
     pub(super) async fn outcome(&mut self) -> Outcome {
-        let gone = || Err(RpcError::new(RpcError::INTERNAL, "the client has disconnected"));
+        let gone = || Err(RpcError::new(code::INTERNAL_ERROR, "the client has disconnected"));
         (&mut self.outcome).await.unwrap_or_else(|_| gone())
     }
 
     /// The notification that cancels the question.
     pub(super) fn cancellation(&self) -> Outgoing {
         let params = json!({"requestId": self.id, "reason": "the request that asked has ended"});
-        Outgoing::notification("notifications/cancelled", to_text(&params))
+        Outgoing::notification(notification::CANCELLED, to_text(&params))
     }
 
     /// Returns `true` if the client has not responded.

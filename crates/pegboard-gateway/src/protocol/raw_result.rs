@@ -3,9 +3,8 @@
 use std::time::Duration;
 
 use bytes::{Buf, BufMut, Bytes, BytesMut};
+use pegboard_protocol::{RpcError, code};
 use serde::Serialize;
-
-use super::rpc_error::RpcError;
 
 /// The `result` of a response: a JSON object as text.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -41,7 +40,7 @@ impl RawResult {
     /// Serialises a value without a `resultType`, which must be an object.
     pub fn new(value: &impl Serialize) -> Result<Self, RpcError> {
         let json = serde_json::to_vec(value)
-            .map_err(|error| RpcError::new(RpcError::INTERNAL, format!("the result cannot be written: {error}")))?;
+            .map_err(|error| RpcError::new(code::INTERNAL_ERROR, format!("the result cannot be written: {error}")))?;
         Ok(Self::from_text(json.into(), false))
     }
 

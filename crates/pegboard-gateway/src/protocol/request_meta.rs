@@ -1,15 +1,14 @@
 //! [`RequestMeta`]: what the `_meta` of a request says to the protocol.
 
 use bytes::Bytes;
+use pegboard_protocol::{RpcError, Version, code, meta};
 use serde_json::json;
 
 use super::{
     client::Client,
     log_level::LogLevel,
-    params::{META_CAPABILITIES, META_CLIENT_INFO, META_LOG_LEVEL, META_PROGRESS_TOKEN, META_VERSION, Params, text},
+    params::{Params, text},
     request_stream::Wants,
-    rpc_error::RpcError,
-    version::Version,
 };
 use crate::door::Caller;
 
@@ -26,11 +25,11 @@ pub(super) struct RequestMeta {
 impl RequestMeta {
     pub(super) fn of(params: &Params) -> Self {
         Self {
-            version: params.meta(META_VERSION),
-            capabilities: params.meta(META_CAPABILITIES),
-            info: params.meta(META_CLIENT_INFO),
-            level: params.meta(META_LOG_LEVEL),
-            progress_token: params.meta(META_PROGRESS_TOKEN),
+            version: params.meta(meta::PROTOCOL_VERSION),
+            capabilities: params.meta(meta::CLIENT_CAPABILITIES),
+            info: params.meta(meta::CLIENT_INFO),
+            level: params.meta(meta::LOG_LEVEL),
+            progress_token: params.meta(meta::PROGRESS_TOKEN),
         }
     }
 
@@ -42,18 +41,22 @@ impl RequestMeta {
     /// The client of a modern request, and what it wants to see.
     pub(super) fn modern(self, caller: &Caller) -> Result<(Client, Wants), RpcError> {
         let Some(version) = &self.version else {
-            let message = format!("`_meta` needs the keys `{META_VERSION}` and `{META_CAPABILITIES}`");
+            let message = format!(
+                "`_meta` needs the keys `{}` and `{}`",
+                meta::PROTOCOL_VERSION,
+                meta::CLIENT_CAPABILITIES
+            );
             return Err(RpcError::invalid_params(message));
         };
         let Some(named) = text(version) else {
-            let message = format!("`_meta` key `{META_VERSION}` must be a string");
+            let message = format!("`_meta` key `{}` must be a string", meta::PROTOCOL_VERSION);
             return Err(RpcError::invalid_params(message));
         };
         let Some(version) = Version::parse(&named).filter(|version| version.is_modern()) else {
             return Err(unsupported(&named));
         };
         let Some(capabilities) = self.capabilities.clone().filter(|text| text.starts_with(b"{")) else {
-            let message = format!("`_meta` key `{META_CAPABILITIES}` must be an object");
+            let message = format!("`_meta` key `{}` must be an object", meta::CLIENT_CAPABILITIES);
             return Err(RpcError::invalid_params(message));
         };
         let level = self.level.as_ref().and_then(|level| text(level)?.parse().ok());
@@ -83,5 +86,5 @@ pub(crate) fn unsupported(requested: &str) -> RpcError {
         requested.escape_debug()
     );
     let supported = Version::ALL.map(Version::as_str);
-    RpcError::new(RpcError::UNSUPPORTED_VERSION, message).data(json!({"requested": requested, "supported": supported}))
+    RpcError::new(code::UNSUPPORTED_VERSION, message).data(json!({"requested": requested, "supported": supported}))
 }

@@ -15,6 +15,7 @@ use std::{
 };
 
 use futures_util::future::BoxFuture;
+use pegboard_protocol::{RequestId, method};
 use serde_json::{Map, Value, json};
 use tokio::time::{Sleep, sleep};
 
@@ -27,7 +28,7 @@ use super::{
     peer::Entry,
     raw_result::RawResult,
     request_stream::Question,
-    rpc_error::RpcError,
+    rpc_errors,
     service::Answer,
 };
 
@@ -46,7 +47,7 @@ pub(crate) enum Step {
 
 /// A request in flight, owned by the wire. Dropping it cancels the request.
 pub(crate) struct Running {
-    id: Box<str>,
+    id: RequestId,
     /// `None` if the request was answered at once.
     shared: Option<Arc<Shared>>,
     work: Work,
@@ -80,7 +81,7 @@ pub(super) struct Modern {
 
 impl Running {
     /// A request that was answered at once.
-    pub(super) fn answered(id: Box<str>, outcome: Answer) -> Self {
+    pub(super) fn answered(id: RequestId, outcome: Answer) -> Self {
         Self {
             id,
             shared: None,
@@ -96,7 +97,7 @@ impl Running {
 
     /// A request whose work is polled with it.
     pub(super) fn here(
-        id: Box<str>,
+        id: RequestId,
         shared: Arc<Shared>,
         work: BoxFuture<'static, Answer>,
         modern: Option<Modern>,
@@ -116,7 +117,7 @@ impl Running {
     }
 
     /// A request that continues a parked call.
-    pub(super) fn attached(id: Box<str>, call: Arc<ParkedCall>, modern: Modern, entry: Option<Entry>) -> Self {
+    pub(super) fn attached(id: RequestId, call: Arc<ParkedCall>, modern: Modern, entry: Option<Entry>) -> Self {
         Self {
             id,
             shared: Some(call.shared.clone()),
@@ -249,7 +250,7 @@ impl Running {
                 Ok(Poll::Ready(outcome)) => outcome,
                 Err(_) => {
                     let may_have_executed = self.shared.as_ref().is_some_and(|shared| shared.may_have_executed());
-                    Err(RpcError::panicked(may_have_executed))
+                    Err(rpc_errors::panicked(may_have_executed))
                 }
             },
             Work::Parked(call, _) => match call.take_outcome() {
@@ -265,7 +266,7 @@ impl Running {
     /// Parks the call and returns the result that asks the client.
     fn ask(&mut self, shared: &Arc<Shared>, requests: &Map<String, Value>) -> Answer {
         let Some(modern) = &self.modern else {
-            return Err(RpcError::panicked(shared.may_have_executed()));
+            return Err(rpc_errors::panicked(shared.may_have_executed()));
         };
         let call = match mem::replace(&mut self.work, Work::Over) {
             Work::Here(work) => {
@@ -273,7 +274,7 @@ impl Running {
                 modern.parked.park(shared.clone(), origin, work)?
             }
             Work::Parked(call, _) => call,
-            Work::Over => return Err(RpcError::panicked(shared.may_have_executed())),
+            Work::Over => return Err(rpc_errors::panicked(shared.may_have_executed())),
         };
         let state = call.detach()?;
         let result = json!({"resultType": "input_required", "inputRequests": requests, "requestState": state});
@@ -326,12 +327,12 @@ impl fmt::Debug for Running {
 pub(super) fn is_cacheable(method: &str) -> bool {
     matches!(
         method,
-        "server/discover"
-            | "tools/list"
-            | "resources/list"
-            | "resources/templates/list"
-            | "resources/read"
-            | "prompts/list"
+        method::SERVER_DISCOVER
+            | method::TOOLS_LIST
+            | method::RESOURCES_LIST
+            | method::RESOURCES_TEMPLATES_LIST
+            | method::RESOURCES_READ
+            | method::PROMPTS_LIST
     )
 }
 

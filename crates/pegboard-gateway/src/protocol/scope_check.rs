@@ -1,8 +1,8 @@
 //! Which scope a request needs.
 
+use pegboard_protocol::{RpcError, code, method};
 use serde_json::json;
 
-use super::rpc_error::RpcError;
 use crate::door::{Scope, Scopes};
 
 /// Fails if a client with these scopes may not send requests with this method.
@@ -18,25 +18,25 @@ pub(super) fn check(scopes: Scopes, method: &str) -> Result<(), RpcError> {
 /// A method that is not known here may run anything.
 fn needed(method: &str) -> Option<Scope> {
     match method {
-        "tools/call" => Some(Scope::Call),
-        "initialize" | "ping" | "server/discover" | "logging/setLevel" => None,
-        "tools/list"
-        | "resources/list"
-        | "resources/templates/list"
-        | "resources/read"
-        | "resources/subscribe"
-        | "resources/unsubscribe"
-        | "prompts/list"
-        | "prompts/get"
-        | "completion/complete"
-        | "subscriptions/listen" => Some(Scope::Read),
+        method::TOOLS_CALL => Some(Scope::Call),
+        method::INITIALIZE | method::PING | method::SERVER_DISCOVER | method::LOGGING_SET_LEVEL => None,
+        method::TOOLS_LIST
+        | method::RESOURCES_LIST
+        | method::RESOURCES_TEMPLATES_LIST
+        | method::RESOURCES_READ
+        | method::RESOURCES_SUBSCRIBE
+        | method::RESOURCES_UNSUBSCRIBE
+        | method::PROMPTS_LIST
+        | method::PROMPTS_GET
+        | method::COMPLETION_COMPLETE
+        | method::SUBSCRIPTIONS_LISTEN => Some(Scope::Read),
         _ => Some(Scope::Call),
     }
 }
 
 fn refusal(scope: Scope) -> RpcError {
     let message = format!("the token lacks the scope `{scope}`, which this request needs");
-    RpcError::new(RpcError::FORBIDDEN, message).data(json!({"scope": scope.as_str()}))
+    RpcError::new(code::FORBIDDEN, message).data(json!({"scope": scope.as_str()}))
 }
 
 #[cfg(test)]

@@ -5,13 +5,12 @@ use std::fmt;
 
 use base64::{Engine, prelude::BASE64_URL_SAFE_NO_PAD};
 use pegboard::Principal;
+use pegboard_protocol::{RpcError, code};
 use ring::{
     aead::{Aad, CHACHA20_POLY1305, LessSafeKey, NONCE_LEN, Nonce, UnboundKey},
     rand::{SecureRandom, SystemRandom},
 };
 use serde_json::json;
-
-use super::rpc_error::RpcError;
 
 /// The limit on what is sealed. Clients keep it and send it back, and servers rarely have more than an id to remember.
 const MAX_SEALED: usize = 64 * 1024;
@@ -77,9 +76,9 @@ impl EndpointSealer {
     ) -> Result<String, RpcError> {
         if bytes.len() > MAX_SEALED {
             let message = format!("the request state has more than {MAX_SEALED} bytes");
-            return Err(RpcError::new(RpcError::INTERNAL, message));
+            return Err(RpcError::new(code::INTERNAL_ERROR, message));
         }
-        let failed = |_| RpcError::new(RpcError::INTERNAL, "the request state cannot be encrypted");
+        let failed = |_| RpcError::new(code::INTERNAL_ERROR, "the request state cannot be encrypted");
         let mut nonce = [0; NONCE_LEN];
         self.sealer.random.fill(&mut nonce).map_err(failed)?;
         let mut sealed = Vec::with_capacity(NONCE_LEN + 1 + bytes.len() + CHACHA20_POLY1305.tag_len());
@@ -169,7 +168,7 @@ mod tests {
             (at("/mcp", 2), Some(&ada)),
         ] {
             let error = sealer.open(principal, &sealed).unwrap_err();
-            assert_eq!(error.code, RpcError::INVALID_PARAMS, "{sealer:?} {principal:?}");
+            assert_eq!(error.code, code::INVALID_PARAMS, "{sealer:?} {principal:?}");
         }
     }
 

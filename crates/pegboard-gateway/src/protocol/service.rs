@@ -3,6 +3,7 @@
 use std::{sync::Arc, time::Duration};
 
 use futures_util::{future::BoxFuture, stream::BoxStream};
+use pegboard_protocol::RpcError;
 use serde_json::{Map, Value};
 
 use super::{
@@ -11,7 +12,6 @@ use super::{
     log_level::LogLevel,
     message::{Notification, Request},
     raw_result::{CacheScope, RawResult},
-    rpc_error::RpcError,
 };
 
 /// The answer to a request.

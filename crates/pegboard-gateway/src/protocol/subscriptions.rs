@@ -3,6 +3,10 @@
 use std::sync::Arc;
 
 use futures_util::StreamExt;
+use pegboard_protocol::{
+    RpcError,
+    method::{self, notification},
+};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 use tokio_util::sync::CancellationToken;
@@ -13,7 +17,6 @@ use super::{
     message::Request,
     outgoing::to_text,
     raw_result::RawResult,
-    rpc_error::RpcError,
     service::{Answer, Filter, Service},
 };
 
@@ -44,14 +47,14 @@ pub(super) async fn listen(
     let description = service.describe(exchange.client()).await?;
     let offered = offered(&description.capabilities);
     if offered == Offered::default() {
-        return Err(RpcError::method_not_found("subscriptions/listen"));
+        return Err(RpcError::method_not_found(method::SUBSCRIPTIONS_LISTEN));
     }
     let filter = honoured(&request, &offered)?;
     let acknowledged = json!({"notifications": notifications(&filter), "_meta": subscription_meta(&request.id)});
     // From here on nothing is missed, and it is sent after the acknowledgement.
     let mut events = service.listen(exchange.client(), filter.clone());
     exchange
-        .notify_raw("notifications/subscriptions/acknowledged", to_text(&acknowledged))
+        .notify_raw(notification::SUBSCRIPTIONS_ACKNOWLEDGED, to_text(&acknowledged))
         .await;
     while let Some(Some(event)) = stop.run_until_cancelled(events.next()).await {
         if let Some((method, params)) = for_subscription(event, &filter, &request.id) {

@@ -14,6 +14,7 @@ use std::{sync::Arc, time::Duration};
 
 use bytes::Bytes;
 use pegboard::Principal;
+use pegboard_protocol::{Version, code};
 use serde_json::{Value, json};
 use tokio::{sync::mpsc, time::timeout};
 
@@ -23,7 +24,7 @@ use super::{
 use crate::door::Caller;
 use service::TestService;
 
-const MODERN: &str = "2026-07-28";
+const MODERN: &str = Version::LATEST_MODERN.as_str();
 
 /// An endpoint with the test service.
 struct Rig {

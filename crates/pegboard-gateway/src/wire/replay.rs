@@ -11,11 +11,12 @@ use std::{
     time::Duration,
 };
 
+use pegboard_protocol::code;
 use tokio::{sync::mpsc, time::Instant};
 use tokio_util::task::TaskTracker;
 
 use super::{event_body::EventSource, event_frame::EventId};
-use crate::protocol::{EarlyEnd, Outgoing, RpcError, Running, Step};
+use crate::protocol::{EarlyEnd, Outgoing, Running, Step};
 
 /// The limit on the events that one stream keeps.
 const MAX_EVENTS: usize = 256;
@@ -361,7 +362,7 @@ impl Kept {
     fn shrink(&mut self) -> bool {
         let Some(id) = &self.answered else { return false };
         // An early end is short, and says more.
-        if self.message.error_code() != Some(RpcError::STOPPING) {
+        if self.message.error_code() != Some(code::STOPPING) {
             let gone = Outgoing::error(Some(id), &EarlyEnd::ResponseDropped.error(true));
             self.all.0.fetch_add(gone.len(), Ordering::Relaxed);
             self.all.0.fetch_sub(self.message.len(), Ordering::Relaxed);

@@ -5,10 +5,11 @@ use http::{
     HeaderName, HeaderValue, Response, StatusCode,
     header::{ALLOW, CACHE_CONTROL, CONTENT_TYPE, RETRY_AFTER},
 };
+use pegboard_protocol::code;
 use serde_json::json;
 
 use super::{event_body::EventBody, response_body::ResponseBody};
-use crate::protocol::{Outgoing, RpcError};
+use crate::protocol::Outgoing;
 
 /// A response of this crate.
 pub(crate) type HttpResponse = Response<ResponseBody>;
@@ -65,7 +66,7 @@ pub(crate) fn message(message: &Outgoing, is_modern: bool) -> HttpResponse {
     let status = match message.error_code() {
         // A server's own error may have the code of overload, but does not say when to come back. A request that may have run is not to be
         // sent again, and programs do that on their own after such a status.
-        Some(RpcError::BUSY | RpcError::STOPPING) if message.retry_after().is_none() => StatusCode::OK,
+        Some(code::BUSY | code::STOPPING) if message.retry_after().is_none() => StatusCode::OK,
         Some(code) => status_of(code, is_modern),
         None => StatusCode::OK,
     };
@@ -116,15 +117,15 @@ fn is_refusal(status: StatusCode) -> bool {
 pub(crate) fn status_of(code: i64, is_modern: bool) -> StatusCode {
     match code {
         _ if !is_modern => StatusCode::OK,
-        RpcError::BUSY => StatusCode::TOO_MANY_REQUESTS,
-        RpcError::STOPPING => StatusCode::SERVICE_UNAVAILABLE,
-        RpcError::FORBIDDEN => StatusCode::FORBIDDEN,
-        RpcError::METHOD_NOT_FOUND => StatusCode::NOT_FOUND,
-        RpcError::PARSE
-        | RpcError::INVALID_REQUEST
-        | RpcError::HEADER_MISMATCH
-        | RpcError::MISSING_CAPABILITY
-        | RpcError::UNSUPPORTED_VERSION => StatusCode::BAD_REQUEST,
+        code::BUSY => StatusCode::TOO_MANY_REQUESTS,
+        code::STOPPING => StatusCode::SERVICE_UNAVAILABLE,
+        code::FORBIDDEN => StatusCode::FORBIDDEN,
+        code::METHOD_NOT_FOUND => StatusCode::NOT_FOUND,
+        code::PARSE_ERROR
+        | code::INVALID_REQUEST
+        | code::HEADER_MISMATCH
+        | code::MISSING_CAPABILITY
+        | code::UNSUPPORTED_VERSION => StatusCode::BAD_REQUEST,
         _ => StatusCode::OK,
     }
 }

@@ -10,6 +10,7 @@ use std::{sync::Arc, time::Duration};
 use bytes::Bytes;
 use http::{HeaderMap, Method, StatusCode};
 use http_body::Body;
+use pegboard_protocol::{code, method};
 
 use super::{
     accepts::Accepts,
@@ -154,7 +155,7 @@ impl HttpWire {
         let id = request.id.clone();
         let outcome = if headers::is_modern(visit.headers, &request) {
             modern(visit, request).await
-        } else if &*request.method == "initialize" {
+        } else if &*request.method == method::INITIALIZE {
             self.initialize(visit, request).await
         } else {
             self.legacy(visit, request).await
@@ -193,11 +194,11 @@ impl HttpWire {
         }
         let refused = |why| match why {
             NotOpened::Full => {
-                let error = RpcError::new(RpcError::BUSY, "too many sessions are in use; end one or try later");
+                let error = RpcError::new(code::BUSY, "too many sessions are in use; end one or try later");
                 (StatusCode::SERVICE_UNAVAILABLE, error)
             }
             NotOpened::NoId => {
-                let error = RpcError::new(RpcError::INTERNAL, "there are no random numbers for a session id");
+                let error = RpcError::new(code::INTERNAL_ERROR, "there are no random numbers for a session id");
                 (StatusCode::INTERNAL_SERVER_ERROR, error)
             }
         };
@@ -254,10 +255,7 @@ impl HttpWire {
     fn session_for_requests(&self, visit: Visit<'_>) -> Result<InUse, Refusal> {
         let session = self.session_if_any(visit)?.ok_or_else(|| {
             let message = "the Mcp-Session-Id header is missing; send `initialize` first";
-            (
-                StatusCode::BAD_REQUEST,
-                RpcError::new(RpcError::INVALID_REQUEST, message),
-            )
+            (StatusCode::BAD_REQUEST, RpcError::new(code::INVALID_REQUEST, message))
         })?;
         match session.0.is_revoked() {
             // It only lasts until its requests in flight are answered.
@@ -291,10 +289,7 @@ async fn modern(visit: Visit<'_>, mut request: Request) -> Result<HttpResponse, 
 }
 
 fn no_session() -> Refusal {
-    (
-        StatusCode::NOT_FOUND,
-        RpcError::new(RpcError::INVALID_REQUEST, NO_SESSION),
-    )
+    (StatusCode::NOT_FOUND, RpcError::new(code::INVALID_REQUEST, NO_SESSION))
 }
 
 const NO_SESSION: &str = "no such session; send `initialize` again";

@@ -1,5 +1,6 @@
 //! Resources, their templates, prompts and completions.
 
+use pegboard_protocol::{code, method};
 use serde_json::{Map, Value, json};
 
 use super::{
@@ -14,11 +15,11 @@ use crate::script::{Question, Script};
 
 pub(super) fn resources(script: &Script, request: &Request<'_>) -> Vec<Act> {
     let answer = match request.method {
-        "resources/list" => {
+        method::RESOURCES_LIST => {
             let shown: Vec<Value> = script.resources.iter().map(listed).collect();
             request.cacheable(script, json!({ "resources": shown }))
         }
-        "resources/templates/list" => {
+        method::RESOURCES_TEMPLATES_LIST => {
             let shown: Vec<Value> = script.templates.iter().map(listed).collect();
             request.cacheable(script, json!({ "resourceTemplates": shown }))
         }
@@ -31,7 +32,11 @@ pub(super) fn resources(script: &Script, request: &Request<'_>) -> Vec<Act> {
                 return asking(script, uri, questions, request, response);
             }
             None => {
-                let code = if request.modern { -32602 } else { -32002 };
+                let code = if request.modern {
+                    code::INVALID_PARAMS
+                } else {
+                    code::RESOURCE_NOT_FOUND
+                };
                 let data = json!({ "uri": request.params["uri"] });
                 request.error(code, "resource not found", Some(&data))
             }
@@ -76,13 +81,13 @@ fn text_contents(uri: &Value, source: &Value, text: &Value) -> Value {
 }
 
 pub(super) fn prompts(script: &Script, request: &Request<'_>) -> Vec<Act> {
-    if request.method == "prompts/list" {
+    if request.method == method::PROMPTS_LIST {
         let shown: Vec<Value> = script.prompts.iter().map(listed).collect();
         return vec![Act::Answer(request.cacheable(script, json!({ "prompts": shown })))];
     }
     let name = &request.params["name"];
     let Some(prompt) = script.prompts.iter().find(|prompt| prompt["name"] == *name) else {
-        return vec![Act::Answer(request.error(-32602, "unknown prompt", None))];
+        return vec![Act::Answer(request.error(code::INVALID_PARAMS, "unknown prompt", None))];
     };
     let messages = match prompt.get("messages") {
         Some(messages) => fill(messages, &request.params["arguments"]),

@@ -6,12 +6,10 @@
 use std::hash::{DefaultHasher, Hash, Hasher};
 
 use base64::{Engine, prelude::BASE64_URL_SAFE_NO_PAD};
+use pegboard_protocol::{code, meta};
 use serde_json::{Map, Value, json};
 
-use super::{
-    fill::fill,
-    request::{META_CAPABILITIES, Request},
-};
+use super::{fill::fill, request::Request};
 use crate::script::{Question, Script};
 
 /// The answers to all rounds, each as `{"KEY": ANSWER}`. `Err` is the response to send instead: the next round, or an error.
@@ -25,7 +23,7 @@ pub(super) fn answers(
     if rounds.is_empty() {
         return Ok(Vec::new());
     }
-    let invalid = |text: &str| request.error(-32602, text, None);
+    let invalid = |text: &str| request.error(code::INVALID_PARAMS, text, None);
     let (done, mut answers) = match request.params.get("requestState") {
         None => (0, Vec::new()),
         Some(state) => {
@@ -65,7 +63,7 @@ pub(super) fn answers(
 
 /// The questions that the client can answer. If it can answer none of them, `Err` is the error about it.
 fn supported<'a>(round: &'a [Question], request: &Request<'_>) -> Result<Vec<&'a Question>, Value> {
-    let capabilities = &request.params["_meta"][META_CAPABILITIES];
+    let capabilities = &request.params["_meta"][meta::CLIENT_CAPABILITIES];
     let asked: Vec<&Question> = round
         .iter()
         .filter(|question| capabilities[question.capability()].is_object())
@@ -78,7 +76,11 @@ fn supported<'a>(round: &'a [Question], request: &Request<'_>) -> Result<Vec<&'a
         .map(|question| (question.capability().to_owned(), json!({})))
         .collect();
     let data = json!({ "requiredCapabilities": required });
-    Err(request.error(-32021, "the client lacks a required capability", Some(&data)))
+    Err(request.error(
+        code::MISSING_CAPABILITY,
+        "the client lacks a required capability",
+        Some(&data),
+    ))
 }
 
 fn input_required(asked: &[&Question], state: &str, request: &Request<'_>) -> Value {

@@ -1,5 +1,6 @@
 //! The lists of tools (with pages and faults), resources and prompts.
 
+use pegboard_protocol::code;
 use serde_json::{Map, Value, json};
 
 use super::{act::Act, request::Request};
@@ -18,7 +19,7 @@ pub(super) fn tools(script: &Script, faults: &[Fault], request: &Request<'_>) ->
         {
             Some(page) => page,
             None if cursor == "again" => 0,
-            None => return vec![Act::Answer(request.error(-32602, "unknown cursor", None))],
+            None => return vec![Act::Answer(request.error(code::INVALID_PARAMS, "unknown cursor", None))],
         },
     };
     if faults

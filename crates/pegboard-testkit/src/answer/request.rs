@@ -1,26 +1,19 @@
 //! An incoming message, and the JSON of responses in its era.
 
+use pegboard_protocol::{code, meta, method};
 use serde_json::{Value, json};
 
 use crate::script::{Era, Script};
-
-/// The key of the protocol version in a modern `_meta`.
-pub const META_VERSION: &str = "io.modelcontextprotocol/protocolVersion";
-/// The key of the client's name in a modern `_meta`.
-pub const META_CLIENT: &str = "io.modelcontextprotocol/clientInfo";
-/// The key of the client's capabilities in a modern `_meta`.
-pub const META_CAPABILITIES: &str = "io.modelcontextprotocol/clientCapabilities";
-/// The key of the log level that a modern request wants, in its `_meta`.
-pub const META_LOG_LEVEL: &str = "io.modelcontextprotocol/logLevel";
-/// The key of the subscription id in a notification's `_meta`.
-pub const META_SUBSCRIPTION: &str = "io.modelcontextprotocol/subscriptionId";
 
 /// Returns `true` if a message is of the modern era.
 pub(crate) fn is_modern(script: &Script, message: &Value) -> bool {
     match script.era {
         Era::Legacy => false,
-        Era::Modern => message["method"] != "initialize",
-        Era::Both => message["method"] == "server/discover" || !message["params"]["_meta"][META_VERSION].is_null(),
+        Era::Modern => message["method"] != method::INITIALIZE,
+        Era::Both => {
+            message["method"] == method::SERVER_DISCOVER
+                || !message["params"]["_meta"][meta::PROTOCOL_VERSION].is_null()
+        }
     }
 }
 
@@ -56,7 +49,7 @@ impl<'a> Request<'a> {
     }
 
     pub(super) fn progress_token(&self) -> Option<&Value> {
-        self.params.get("_meta")?.get("progressToken")
+        self.params.get("_meta")?.get(meta::PROGRESS_TOKEN)
     }
 
     /// The response with this result, in the form of the era.
@@ -65,8 +58,7 @@ impl<'a> Request<'a> {
             if result.get("resultType").is_none() {
                 result["resultType"] = "complete".into();
             }
-            result["_meta"]["io.modelcontextprotocol/serverInfo"] =
-                json!({ "name": script.name, "version": script.server_version });
+            result["_meta"][meta::SERVER_INFO] = json!({ "name": script.name, "version": script.server_version });
         }
         json!({ "jsonrpc": "2.0", "id": self.id(), "result": result })
     }
@@ -90,11 +82,15 @@ impl<'a> Request<'a> {
 
     /// The response that ends a subscription.
     pub(super) fn listening_ended(&self) -> Value {
-        let result = json!({ "resultType": "complete", "_meta": { META_SUBSCRIPTION: self.id() } });
+        let result = json!({ "resultType": "complete", "_meta": { meta::SUBSCRIPTION_ID: self.id() } });
         json!({ "jsonrpc": "2.0", "id": self.id(), "result": result })
     }
 
     pub(super) fn unknown_method(&self) -> Value {
-        self.error(-32601, &format!("method not found: {}", self.method), None)
+        self.error(
+            code::METHOD_NOT_FOUND,
+            &format!("method not found: {}", self.method),
+            None,
+        )
     }
 }

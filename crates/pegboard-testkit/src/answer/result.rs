@@ -2,6 +2,7 @@
 
 use std::ffi::OsStr;
 
+use pegboard_protocol::header;
 use serde_json::{Map, Value, json};
 
 use super::request::Request;
@@ -79,7 +80,7 @@ fn caller(request: &Request<'_>) -> Value {
         .or_else(|| std::env::var("CALLER_TOKEN").ok())
         .unwrap_or_default();
     let owner = token.split('.').next().unwrap_or_default();
-    let session = header("mcp-session-id").unwrap_or_else(|| std::process::id().to_string());
+    let session = header(header::SESSION_ID).unwrap_or_else(|| std::process::id().to_string());
     let lines = request.params["arguments"]["pad"].as_u64().unwrap_or(0);
     let padding: Vec<String> = (0..lines).map(|line| format!("{owner} line {line}")).collect();
     json!({

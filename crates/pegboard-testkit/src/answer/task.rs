@@ -2,6 +2,7 @@
 //!
 //! In the legacy era, a task with questions needs input until they are answered. It asks them while its result is requested.
 
+use pegboard_protocol::{code, meta, method};
 use serde_json::{Value, json};
 
 use super::{act::Act, request::Request, result::final_answer, tool::legacy_questions};
@@ -32,18 +33,22 @@ pub(super) fn about(script: &Script, request: &Request<'_>) -> Vec<Act> {
     let id = request.params["taskId"].as_str().unwrap_or_default();
     let name = id.strip_prefix("task-").unwrap_or_default();
     let Some(tool) = script.tools.iter().find(|tool| tool.task && tool.name() == name) else {
-        return vec![Act::Answer(request.error(-32602, "there is no such task", None))];
+        return vec![Act::Answer(request.error(
+            code::INVALID_PARAMS,
+            "there is no such task",
+            None,
+        ))];
     };
     let answer = match request.method {
-        "tasks/result" if !tool.questions.is_empty() => {
+        method::TASKS_RESULT if !tool.questions.is_empty() => {
             let mut acts = legacy_questions(&related_questions(tool, id), request);
             acts.push(Act::Apply(Effect::FinishTask(name.to_owned())));
             acts.push(Act::Answer(final_answer(script, tool, request)));
             return acts;
         }
-        "tasks/result" => final_answer(script, tool, request),
-        "tasks/cancel" => request.result(script, tool.task_state("cancelled")),
-        "tasks/get" => {
+        method::TASKS_RESULT => final_answer(script, tool, request),
+        method::TASKS_CANCEL => request.result(script, tool.task_state("cancelled")),
+        method::TASKS_GET => {
             let needs_input = !request.modern && !tool.questions.is_empty();
             let mut task = tool.task_state(if needs_input { "input_required" } else { "completed" });
             if request.modern {
@@ -60,7 +65,7 @@ pub(super) fn about(script: &Script, request: &Request<'_>) -> Vec<Act> {
 fn related_questions(tool: &Tool, id: &str) -> Vec<Vec<Question>> {
     let related = |question: &Question| {
         let mut question = question.clone();
-        question.params["_meta"] = json!({"io.modelcontextprotocol/related-task": {"taskId": id}});
+        question.params["_meta"] = json!({meta::RELATED_TASK: {"taskId": id}});
         question
     };
     let rounds = tool.questions.iter();

@@ -2,13 +2,14 @@
 
 use std::time::Duration;
 
+use pegboard_protocol::{code, meta, method};
 use serde_json::{Value, json};
 
 use super::{
     act::Act,
     fill::{fill, fill_text},
     input,
-    request::{META_LOG_LEVEL, Request},
+    request::Request,
     result::{append, final_answer, nonce},
     task,
 };
@@ -21,7 +22,7 @@ pub(super) fn call(script: &Script, faults: &[Fault], request: &Request<'_>) -> 
     let name = request.params["name"].as_str().unwrap_or_default();
     let Some(tool) = script.tools.iter().find(|tool| tool.name() == name) else {
         return vec![Act::Answer(request.error(
-            -32602,
+            code::INVALID_PARAMS,
             &format!("unknown tool: {name}"),
             None,
         ))];
@@ -88,7 +89,7 @@ fn progress(tool: &Tool, request: &Request<'_>) -> Option<Act> {
 
 /// The log messages of a call. A modern request names the level from which on it wants them.
 fn logs(tool: &Tool, request: &Request<'_>) -> Vec<Act> {
-    let threshold = request.params["_meta"][META_LOG_LEVEL].as_str();
+    let threshold = request.params["_meta"][meta::LOG_LEVEL].as_str();
     let mut acts = Vec::new();
     for line in &tool.logs {
         if line.delay_ms > 0 {
@@ -152,7 +153,7 @@ fn input_required(tool: &Tool, faults: &[Fault], request: &Request<'_>) -> Optio
     Some(json!({
         "resultType": "input_required",
         "inputRequests": { "question": {
-            "method": "elicitation/create",
+            "method": method::ELICITATION_CREATE,
             "params": elicitation(tool),
         } },
         "requestState": state,
@@ -168,16 +169,16 @@ fn elicitation(tool: &Tool) -> Value {
 /// A request to the client, with an id of its own unless the script wants a clash of ids.
 fn question(tool: &Tool, ask: Ask, request: &Request<'_>) -> Value {
     let (method, params) = match ask {
-        Ask::Roots => ("roots/list", json!({})),
-        Ask::Elicitation => ("elicitation/create", elicitation(tool)),
+        Ask::Roots => (method::ROOTS_LIST, json!({})),
+        Ask::Elicitation => (method::ELICITATION_CREATE, elicitation(tool)),
         Ask::Sampling => (
-            "sampling/createMessage",
+            method::SAMPLING_CREATE_MESSAGE,
             json!({
                 "messages": [{ "role": "user", "content": { "type": "text", "text": "Say one word." } }],
                 "maxTokens": 5,
             }),
         ),
-        Ask::Ping | Ask::PingWithTheSameId => ("ping", json!({})),
+        Ask::Ping | Ask::PingWithTheSameId => (method::PING, json!({})),
         Ask::Unknown => ("vendor/unheard_of", json!({})),
     };
     let id = match ask {

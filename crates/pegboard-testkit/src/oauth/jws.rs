@@ -1,9 +1,7 @@
 //! Signing keys, and JSON Web Signatures made and checked with them.
 
-use base64::{
-    Engine as _,
-    engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD},
-};
+use base64::{Engine as _, engine::general_purpose::STANDARD};
+use pegboard_protocol::jws::{Compact, alg, attach_signature, decode, decode_json, encode, signing_input, typ};
 use ring::{
     rand::{SecureRandom, SystemRandom},
     rsa::PublicKeyComponents,
@@ -33,9 +31,9 @@ impl Algorithm {
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
-            Self::Rs256 => "RS256",
-            Self::Es256 => "ES256",
-            Self::EdDsa => "EdDSA",
+            Self::Rs256 => alg::RS256,
+            Self::Es256 => alg::ES256,
+            Self::EdDsa => alg::EDDSA,
         }
     }
 }
@@ -120,7 +118,7 @@ impl SigningKey {
         let mut jwk = match &self.pair {
             Pair::Rsa(pair) => {
                 let public = PublicKeyComponents::<Vec<u8>>::from(pair.public());
-                json!({"kty": "RSA", "n": encode(&public.n), "e": encode(&public.e)})
+                json!({"kty": "RSA", "n": encode(public.n), "e": encode(public.e)})
             }
             Pair::Ec(pair) => {
                 let (x, y) = pair.public_key().as_ref()[1..].split_at(32);
@@ -165,19 +163,19 @@ impl SigningKey {
                 .to_vec(),
             Pair::Ed(pair) => pair.sign(text.as_bytes()).as_ref().to_vec(),
         };
-        format!("{text}.{}", encode(&signature))
+        attach_signature(text, signature)
     }
 }
 
 /// Claims without a signature: a token with `alg: none`.
 #[must_use]
 pub fn unsigned(claims: &Value) -> String {
-    signing_input(&json!({"alg": "none", "typ": "JWT"}), claims) + "."
+    attach_signature(signing_input(&json!({"alg": alg::NONE, "typ": typ::JWT}), claims), [])
 }
 
 /// The header of a compact JWS.
 pub(super) fn header_of(token: &str) -> Option<Value> {
-    decode_json(token.split('.').next()?)
+    decode_json(Compact::split(token)?.header)
 }
 
 /// The claims of a compact JWS, if one of these JSON Web Keys signed it with its own algorithm.
@@ -185,12 +183,9 @@ pub(super) fn header_of(token: &str) -> Option<Value> {
 /// # Errors
 /// What is wrong with it.
 pub fn verify(token: &str, keys: &[Value]) -> Result<Value, String> {
-    let (text, signature) = token.rsplit_once('.').ok_or("not a compact JWS")?;
-    let (header, claims) = text.split_once('.').ok_or("not a compact JWS")?;
-    let header = decode_json(header).ok_or("the header is not JSON")?;
-    let signature = URL_SAFE_NO_PAD
-        .decode(signature)
-        .map_err(|_| "the signature is not base64")?;
+    let parts = Compact::split(token).ok_or("not a compact JWS")?;
+    let header = decode_json(parts.header).ok_or("the header is not JSON")?;
+    let signature = decode(parts.signature).ok_or("the signature is not base64")?;
     let key = keys
         .iter()
         .find(|key| header["kid"].is_null() || key["kid"] == header["kid"])
@@ -198,33 +193,29 @@ pub fn verify(token: &str, keys: &[Value]) -> Result<Value, String> {
     if key["alg"] != header["alg"] {
         return Err(format!("algorithm {} is not that of the key", header["alg"]));
     }
-    if !fits(key, text.as_bytes(), &signature) {
+    if !fits(key, parts.signed.as_bytes(), &signature) {
         return Err("the signature is wrong".into());
     }
-    decode_json(claims).ok_or_else(|| "the claims are not JSON".into())
+    decode_json(parts.payload).ok_or_else(|| "the claims are not JSON".into())
 }
 
 fn fits(key: &Value, text: &[u8], signature: &[u8]) -> bool {
-    let part = |name: &str| {
-        URL_SAFE_NO_PAD
-            .decode(key[name].as_str().unwrap_or_default())
-            .unwrap_or_default()
-    };
+    let part = |name: &str| decode(key[name].as_str().unwrap_or_default()).unwrap_or_default();
     match key["alg"].as_str() {
-        Some("RS256") => {
+        Some(alg::RS256) => {
             let public = PublicKeyComponents {
                 n: part("n"),
                 e: part("e"),
             };
             public.verify(&RSA_PKCS1_2048_8192_SHA256, text, signature).is_ok()
         }
-        Some("ES256") => {
+        Some(alg::ES256) => {
             let point = [vec![4], part("x"), part("y")].concat();
             UnparsedPublicKey::new(&ECDSA_P256_SHA256_FIXED, point)
                 .verify(text, signature)
                 .is_ok()
         }
-        Some("EdDSA") => UnparsedPublicKey::new(&ED25519, part("x"))
+        Some(alg::EDDSA) => UnparsedPublicKey::new(&ED25519, part("x"))
             .verify(text, signature)
             .is_ok(),
         _ => false,
@@ -238,28 +229,12 @@ fn fits(key: &Value, text: &[u8], signature: &[u8]) -> bool {
 pub(super) fn random_text(prefix: &str) -> String {
     let mut bytes = [0; 24];
     SystemRandom::new().fill(&mut bytes).expect("the system has randomness");
-    format!("{prefix}{}", encode(&bytes))
+    format!("{prefix}{}", encode(bytes))
 }
 
 /// The S256 challenge of a PKCE verifier.
 pub(super) fn challenge_of(verifier: &str) -> String {
     encode(ring::digest::digest(&ring::digest::SHA256, verifier.as_bytes()).as_ref())
-}
-
-fn signing_input(header: &Value, claims: &Value) -> String {
-    format!(
-        "{}.{}",
-        encode(header.to_string().as_bytes()),
-        encode(claims.to_string().as_bytes())
-    )
-}
-
-fn encode(bytes: &[u8]) -> String {
-    URL_SAFE_NO_PAD.encode(bytes)
-}
-
-fn decode_json(part: &str) -> Option<Value> {
-    serde_json::from_slice(&URL_SAFE_NO_PAD.decode(part).ok()?).ok()
 }
 
 #[cfg(test)]

@@ -16,6 +16,7 @@ use axum::{
     middleware::{self, Next},
     response::{IntoResponse, Response},
 };
+use pegboard_protocol::method;
 use serde_json::{Value, json};
 
 use super::{
@@ -300,7 +301,7 @@ async fn check(State(guard): State<Arc<Guard>>, request: Request, next: Next) ->
     let presented = Presented::of(&parts);
     let tool = message["params"]["name"]
         .as_str()
-        .filter(|_| message["method"] == "tools/call");
+        .filter(|_| message["method"] == method::TOOLS_CALL);
     let verdict = guard.judge(&presented, tool);
     guard.seen.push(Seen {
         method: message["method"].as_str().unwrap_or(parts.method.as_str()).to_owned(),

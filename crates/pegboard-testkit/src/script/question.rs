@@ -1,5 +1,6 @@
 //! What a tool asks the client and tells it, written once for both eras.
 
+use pegboard_protocol::method::{self, notification};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
@@ -19,13 +20,13 @@ impl Question {
     /// An elicitation with a form of this JSON Schema.
     pub fn form(key: &str, message: &str, schema: impl Into<Value>) -> Self {
         let params = json!({ "mode": "form", "message": message, "requestedSchema": schema.into() });
-        Self::new(key, "elicitation/create", params)
+        Self::new(key, method::ELICITATION_CREATE, params)
     }
 
     /// An elicitation that sends the user to a URL.
     pub fn url(key: &str, message: &str, url: &str) -> Self {
         let params = json!({ "mode": "url", "message": message, "url": url, "elicitationId": key });
-        Self::new(key, "elicitation/create", params)
+        Self::new(key, method::ELICITATION_CREATE, params)
     }
 
     /// A request to the client's model.
@@ -33,14 +34,14 @@ impl Question {
         let message = json!({ "role": "user", "content": { "type": "text", "text": prompt } });
         Self::new(
             key,
-            "sampling/createMessage",
+            method::SAMPLING_CREATE_MESSAGE,
             json!({ "messages": [message], "maxTokens": max_tokens }),
         )
     }
 
     /// The client's roots.
     pub fn roots(key: &str) -> Self {
-        Self::new(key, "roots/list", json!({}))
+        Self::new(key, method::ROOTS_LIST, json!({}))
     }
 
     fn new(key: &str, method: &str, params: Value) -> Self {
@@ -54,8 +55,8 @@ impl Question {
     /// The client capability that it needs.
     pub(crate) fn capability(&self) -> &'static str {
         match self.method.as_str() {
-            "sampling/createMessage" => "sampling",
-            "roots/list" => "roots",
+            method::SAMPLING_CREATE_MESSAGE => "sampling",
+            method::ROOTS_LIST => "roots",
             _ => "elicitation",
         }
     }
@@ -90,7 +91,7 @@ impl LogLine {
     /// The notification.
     pub(crate) fn notice(&self) -> Value {
         let params = json!({ "level": self.level, "logger": "fake", "data": self.text });
-        json!({ "jsonrpc": "2.0", "method": "notifications/message", "params": params })
+        json!({ "jsonrpc": "2.0", "method": notification::MESSAGE, "params": params })
     }
 
     /// Returns `true` if it is at least as severe as `threshold`. An unknown level is the least severe.
@@ -132,7 +133,7 @@ impl Effect {
                 if script.tools.len() == before {
                     script.tools.push(super::Tool::clone(tool));
                 }
-                ("notifications/tools/list_changed", Value::Null)
+                (notification::TOOLS_LIST_CHANGED, Value::Null)
             }
             Self::TogglePrompt(prompt) => {
                 let before = script.prompts.len();
@@ -140,13 +141,13 @@ impl Effect {
                 if script.prompts.len() == before {
                     script.prompts.push(prompt.clone());
                 }
-                ("notifications/prompts/list_changed", Value::Null)
+                (notification::PROMPTS_LIST_CHANGED, Value::Null)
             }
             Self::SetResource { uri, text } => {
                 for resource in script.resources.iter_mut().filter(|known| known["uri"] == **uri) {
                     resource["text"] = text.clone().into();
                 }
-                ("notifications/resources/updated", json!({ "uri": uri }))
+                (notification::RESOURCES_UPDATED, json!({ "uri": uri }))
             }
             Self::FinishTask(name) => {
                 let mut state = Value::Null;
@@ -154,7 +155,7 @@ impl Effect {
                     tool.questions.clear();
                     state = tool.task_state("completed");
                 }
-                ("notifications/tasks/status", state)
+                (notification::TASKS_STATUS, state)
             }
         }
     }

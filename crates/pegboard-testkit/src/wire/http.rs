@@ -12,9 +12,16 @@ use axum::{
     Router,
     body::{Body, Bytes},
     extract::{DefaultBodyLimit, State},
-    http::{HeaderMap, HeaderValue, StatusCode, header},
+    http::{
+        HeaderMap, HeaderValue, StatusCode,
+        header::{AUTHORIZATION, CONTENT_TYPE, WWW_AUTHENTICATE},
+    },
     response::{IntoResponse, Response},
     routing::post,
+};
+use pegboard_protocol::{
+    code, header,
+    method::{self, notification},
 };
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
@@ -70,27 +77,31 @@ impl App {
         message: &Value,
     ) -> Result<Arc<Session>, Box<Response>> {
         let method = &message["method"];
-        let is_new = method == "initialize" || script.http.stateless;
+        let is_new = method == method::INITIALIZE || script.http.stateless;
         // A script with its own refusal of discovery must see the request; otherwise the missing session is reported first.
-        let is_probe = method == "server/discover" && script.on_discover != Refusal::Error { code: -32601 };
+        let is_probe = method == method::SERVER_DISCOVER
+            && script.on_discover
+                != Refusal::Error {
+                    code: code::METHOD_NOT_FOUND,
+                };
         if is_new || is_probe || script.era == Era::Modern {
             return Ok(Arc::new(Session::new(self.peer())));
         }
-        headers::check_legacy(script, headers).map_err(|text| Box::new(refusal(400, -32000, &text)))?;
+        headers::check_legacy(script, headers).map_err(|text| Box::new(refusal(400, code::SERVER_ERROR, &text)))?;
         self.known_session(headers, faults)
     }
 
     fn known_session(&self, headers: &HeaderMap, faults: &[Fault]) -> Result<Arc<Session>, Box<Response>> {
         let Some(id) = headers::session_id(headers) else {
             let text = "Bad Request: Mcp-Session-Id header is required";
-            return Err(Box::new(refusal(400, -32000, text)));
+            return Err(Box::new(refusal(400, code::SERVER_ERROR, text)));
         };
         if faults.contains(&Fault::SessionGone) {
             self.sessions.close(&id);
         }
         self.sessions
             .get(&id)
-            .ok_or_else(|| Box::new(refusal(404, -32001, "Session not found")))
+            .ok_or_else(|| Box::new(refusal(404, code::SESSION_NOT_FOUND, "Session not found")))
     }
 }
 
@@ -107,7 +118,7 @@ async fn take_post(State(app): State<App>, headers: HeaderMap, body: Bytes) -> R
             headers,
             ..Received::default()
         });
-        return refusal(400, -32700, "Parse error");
+        return refusal(400, code::PARSE_ERROR, "Parse error");
     };
     app.server.receive(received(&message, header_map(&headers)));
     add_headers(&mut message, &header_map(&headers));
@@ -120,14 +131,14 @@ async fn take_post(State(app): State<App>, headers: HeaderMap, body: Bytes) -> R
     if !headers::accepts(&headers, "application/json") || !headers::accepts(&headers, "text/event-stream") {
         return refusal(
             406,
-            -32000,
+            code::SERVER_ERROR,
             "Not Acceptable: accept application/json and text/event-stream",
         );
     }
     let modern = answer::is_modern(&script, &message);
     let session = if modern {
         if let Err(text) = headers::check_modern(&script, &headers, &message) {
-            let error = json!({ "code": -32020, "message": text });
+            let error = json!({ "code": code::HEADER_MISMATCH, "message": text });
             return json_response(400, &json!({ "jsonrpc": "2.0", "id": message["id"], "error": error }));
         }
         Arc::new(Session::new(app.peer()))
@@ -170,14 +181,14 @@ async fn answer_post(app: &App, post: &Post<'_>, session: Arc<Session>) -> Respo
     let (frames, mut outgoing) = mpsc::channel(QUEUE);
     let stage = session.peer.stage.on(frames);
     if message.get("id").is_none() {
-        if method == "notifications/cancelled" {
+        if method == notification::CANCELLED {
             session.peer.cancel(&message["params"]["requestId"]);
         }
         session.peer.run(stage, &Value::Null, acts, true);
         tokio::spawn(async move { while outgoing.recv().await.is_some() {} });
         return StatusCode::ACCEPTED.into_response();
     }
-    let opens = method == "initialize"
+    let opens = method == method::INITIALIZE
         && acts
             .iter()
             .any(|act| matches!(act, Act::Answer(answer) if answer["result"].is_object()));
@@ -207,7 +218,7 @@ async fn answer_post(app: &App, post: &Post<'_>, session: Arc<Session>) -> Respo
         chosen
     };
     if let Some(Ok(id)) = id.map(|id| HeaderValue::from_bytes(id.as_bytes())) {
-        response.headers_mut().insert("mcp-session-id", id);
+        response.headers_mut().insert(header::SESSION_ID, id);
     }
     response
 }
@@ -221,17 +232,17 @@ async fn take_get(State(app): State<App>, headers: HeaderMap) -> Response {
         return StatusCode::METHOD_NOT_ALLOWED.into_response();
     }
     if !headers::accepts(&headers, "text/event-stream") {
-        return refusal(406, -32000, "Not Acceptable: accept text/event-stream");
+        return refusal(406, code::SERVER_ERROR, "Not Acceptable: accept text/event-stream");
     }
     let session = match app.known_session(&headers, &faults) {
         Ok(session) => session,
         Err(response) => return *response,
     };
-    let last = headers.get("last-event-id").and_then(|value| value.to_str().ok());
+    let last = headers.get(header::LAST_EVENT_ID).and_then(|value| value.to_str().ok());
     if let Some(last) = last {
         return match session.resume(last) {
             Some(events) => reply::event_stream(Body::from_stream(events)),
-            None => refusal(400, -32000, "Bad Request: unknown Last-Event-ID"),
+            None => refusal(400, code::SERVER_ERROR, "Bad Request: unknown Last-Event-ID"),
         };
     }
     let (frames, outgoing) = mpsc::channel(QUEUE);
@@ -292,10 +303,10 @@ pub(super) fn early(script: &Script, headers: &HeaderMap, faults: &[Fault]) -> O
     }
     if let Some(token) = &script.bearer
         && headers
-            .get(header::AUTHORIZATION)
+            .get(AUTHORIZATION)
             .is_none_or(|value| value != &format!("Bearer {token}"))
     {
-        let challenge = [(header::WWW_AUTHENTICATE, "Bearer error=\"invalid_token\"")];
+        let challenge = [(WWW_AUTHENTICATE, "Bearer error=\"invalid_token\"")];
         return Some((StatusCode::UNAUTHORIZED, challenge).into_response());
     }
     None
@@ -308,9 +319,9 @@ fn status(acts: &[Act]) -> u16 {
         _ => None,
     });
     match code {
-        Some((-32601, _)) => 404,
-        Some((-32022..=-32020, _)) => 400,
-        Some((-32602, message)) if message.contains("_meta") => 400,
+        Some((code::METHOD_NOT_FOUND, _)) => 404,
+        Some((code, _)) if code::refuses_modern_request(code) => 400,
+        Some((code::INVALID_PARAMS, message)) if message.contains("_meta") => 400,
         _ => 200,
     }
 }
@@ -322,5 +333,5 @@ fn refusal(status: u16, code: i64, message: &str) -> Response {
 
 fn json_response(status: u16, body: &Value) -> Response {
     let status = StatusCode::from_u16(status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
-    (status, [(header::CONTENT_TYPE, "application/json")], body.to_string()).into_response()
+    (status, [(CONTENT_TYPE, "application/json")], body.to_string()).into_response()
 }

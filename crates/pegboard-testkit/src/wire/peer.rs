@@ -7,6 +7,7 @@ use std::{
 };
 
 use axum::http::HeaderMap;
+use pegboard_protocol::method::{self, notification};
 use serde_json::Value;
 use tokio::{
     task::AbortHandle,
@@ -70,12 +71,12 @@ impl Peer {
             self.stage.answered(message);
             return Vec::new();
         };
-        if method == "notifications/cancelled" {
+        if method == notification::CANCELLED {
             self.cancel(&message["params"]["requestId"]);
         }
         let script = server.script();
         let faults = server.faults(&script, method, &message["params"]);
-        if matches!(method, "initialize" | "notifications/initialized") && !answer::is_modern(&script, &message) {
+        if matches!(method, method::INITIALIZE | notification::INITIALIZED) && !answer::is_modern(&script, &message) {
             server.listen(self.stage.frames.clone(), self.stage.audience());
         }
         let acts = answer::answer(&script, &faults, &message);

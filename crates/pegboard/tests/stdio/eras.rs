@@ -3,11 +3,13 @@
 use std::{path::Path, time::Duration};
 
 use pegboard::{Config, Kind, Pegboard, ServerConfig, config::EraChoice, status::Era as Spoken};
-use pegboard_testkit::{Era, FakeServer, Fault, LEGACY_VERSIONS, MODERN_VERSION, Refusal, When};
+use pegboard_testkit::{Era, FakeServer, Fault, Refusal, When, protocol::Version};
 use serde_json::json;
 use tokio::time::Instant;
 
 use crate::{fixtures::TestDir, support::*};
+
+const MODERN_VERSION: &str = Version::LATEST_MODERN.as_str();
 
 fn with_era(mut config: ServerConfig, era: EraChoice) -> ServerConfig {
     config.era = era;
@@ -33,7 +35,7 @@ async fn version_of(board: Pegboard) -> (Spoken, String) {
 /// Every version is negotiated, with one process each.
 #[tokio::test]
 async fn every_version_is_agreed_on() {
-    for version in LEGACY_VERSIONS {
+    for version in Version::LEGACY.map(Version::as_str) {
         let dir = TestDir::new();
         let spoken = version_of(board(process(&dir.fake().version(version)))).await;
         assert_eq!(spoken, (Spoken::Legacy, version.to_owned()));

@@ -3,6 +3,7 @@
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
 use pegboard_gateway::{RpcError, Version};
+use pegboard_protocol::code;
 use serde_json::{Map, Value, json};
 
 use super::required;
@@ -66,9 +67,9 @@ pub(in crate::demo) fn read(params: &Map<String, Value>, version: Version) -> Re
 
 fn not_found(uri: &str, version: Version) -> RpcError {
     let code = if version.is_modern() {
-        RpcError::INVALID_PARAMS
+        code::INVALID_PARAMS
     } else {
-        RpcError::RESOURCE_NOT_FOUND
+        code::RESOURCE_NOT_FOUND
     };
     RpcError::new(code, format!("resource `{uri}` not found")).data(json!({"uri": uri}))
 }

@@ -1,10 +1,11 @@
 use std::sync::Arc;
 
 use pegboard_gateway::InMemory;
+use pegboard_protocol::code;
 
 use super::*;
 
-const MODERN: &str = "2026-07-28";
+const MODERN: &str = Version::LATEST_MODERN.as_str();
 
 /// A client after its handshake, or one that needs none.
 async fn client(version: &str) -> InMemory {
@@ -51,12 +52,12 @@ async fn each_era_has_its_own_methods() {
     ] {
         for (version, exists) in [("2025-11-25", legacy), (MODERN, modern)] {
             let answer = ask(version, method, json!({"level": "info", "uri": "demo://about"})).await;
-            let expected = (!exists).then_some(RpcError::METHOD_NOT_FOUND);
+            let expected = (!exists).then_some(code::METHOD_NOT_FOUND);
             assert_eq!(answer.err(), expected, "{method} in {version}");
         }
     }
     let discover = ask("2025-11-25", "server/discover", json!({})).await;
-    assert_eq!(discover, Err(RpcError::INVALID_PARAMS));
+    assert_eq!(discover, Err(code::INVALID_PARAMS));
 }
 
 #[tokio::test]
@@ -108,7 +109,7 @@ async fn a_failing_tool_is_a_result_and_a_missing_tool_is_an_error() {
         json!({}),
         json!({"name": "now", "arguments": []}),
     ] {
-        assert_eq!(ask(version, "tools/call", params).await, Err(RpcError::INVALID_PARAMS));
+        assert_eq!(ask(version, "tools/call", params).await, Err(code::INVALID_PARAMS));
     }
 }
 
@@ -117,5 +118,5 @@ async fn a_list_has_one_page() {
     let version = "2025-11-25";
     assert!(ask(version, "tools/list", json!({"cursor": null})).await.is_ok());
     let second = ask(version, "tools/list", json!({"cursor": "x"})).await;
-    assert_eq!(second, Err(RpcError::INVALID_PARAMS));
+    assert_eq!(second, Err(code::INVALID_PARAMS));
 }

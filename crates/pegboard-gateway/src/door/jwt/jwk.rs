@@ -1,7 +1,7 @@
 //! [`Jwk`]: a public key of an issuer (RFC 7517). A key is for one family of algorithms, whatever a token says.
 
-use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
 use pegboard::config::JwtAlgorithm;
+use pegboard_protocol::jws;
 use ring::signature::{self, RsaParameters, RsaPublicKeyComponents, UnparsedPublicKey, VerificationAlgorithm};
 use serde_json::Value;
 
@@ -38,7 +38,7 @@ impl Jwk {
             Some(name) => Some(JwtAlgorithm::ALL.into_iter().find(|known| known.as_str() == name)?),
             None => None,
         };
-        let bytes = |name: &str| URL_SAFE_NO_PAD.decode(text(name)?).ok();
+        let bytes = |name: &str| jws::decode(text(name)?);
         let material = match (text("kty")?, text("crv")) {
             ("RSA", _) => Material::Rsa {
                 modulus: without_zeros(&bytes("n")?),
@@ -124,7 +124,7 @@ mod tests {
 
     #[test]
     fn only_public_keys_for_signatures_are_read() {
-        let x = URL_SAFE_NO_PAD.encode([1; 32]);
+        let x = jws::encode([1; 32]);
         let ed = |more: Value| {
             let mut key = json!({"kty": "OKP", "crv": "Ed25519", "x": x, "kid": "a"});
             for (name, value) in more.as_object().unwrap() {

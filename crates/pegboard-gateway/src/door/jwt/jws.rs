@@ -1,18 +1,15 @@
 //! [`Jws`]: a token in the compact form of RFC 7515, parsed but not verified.
 
-use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
 use pegboard::config::JwtAlgorithm;
-use serde::{Deserialize, Deserializer, de::IgnoredAny};
+use pegboard_protocol::jws::{Compact, Header, decode, typ};
 
 use crate::door::token_fault::TokenFault;
 
 /// The longest token that is parsed.
 pub(in crate::door) const MAX_TOKEN: usize = 16 * 1024;
 
-/// The values of `typ` for access tokens (RFC 9068).
-const ACCESS_TOKEN: [&str; 2] = ["at+jwt", "application/at+jwt"];
-/// The value of `typ` for JWTs in general. ID tokens of OpenID Connect have none of their own, so their claims are looked at.
-const GENERAL: &str = "jwt";
+/// The values of `typ` for access tokens.
+const ACCESS_TOKEN: [&str; 2] = [typ::ACCESS_TOKEN, "application/at+jwt"];
 
 /// A token whose signature was not verified.
 pub(in crate::door) struct Jws<'a> {
@@ -27,52 +24,37 @@ pub(in crate::door) struct Jws<'a> {
     pub(in crate::door) is_access_token: bool,
 }
 
-/// The parts of the header that matter. Keys that the token brings along (`jwk`, `jku`, `x5c`, `x5u`) are never used.
-#[derive(Deserialize)]
-struct Header {
-    alg: String,
-    kid: Option<String>,
-    typ: Option<String>,
-    /// Whether there is one, whatever its value.
-    #[serde(default, deserialize_with = "is_present")]
-    crit: bool,
-}
-
-fn is_present<'de, D: Deserializer<'de>>(deserializer: D) -> Result<bool, D::Error> {
-    IgnoredAny::deserialize(deserializer).map(|_| true)
-}
-
 impl<'a> Jws<'a> {
     /// Parses a token; `None` if it does not have the form of one, so that it may be an opaque token.
     pub(in crate::door) fn parse(token: &'a str) -> Option<Result<Self, TokenFault>> {
-        let (signed, signature) = token.rsplit_once('.')?;
-        let (header, payload) = signed.split_once('.')?;
-        let header = URL_SAFE_NO_PAD.decode(header).ok()?;
-        if payload.contains('.') || !header.starts_with(b"{") {
+        let parts = Compact::split(token)?;
+        let header = decode(parts.header)?;
+        if !header.starts_with(b"{") {
             return None;
         }
-        Some(Self::with_header(&header, signed, payload, signature))
+        Some(Self::with_header(&header, parts))
     }
 
-    fn with_header(header: &[u8], signed: &'a str, payload: &str, signature: &str) -> Result<Self, TokenFault> {
+    fn with_header(header: &[u8], parts: Compact<'a>) -> Result<Self, TokenFault> {
         let header: Header = serde_json::from_slice(header).map_err(|_| TokenFault::Malformed)?;
         let algorithm = JwtAlgorithm::ALL.into_iter().find(|known| known.as_str() == header.alg);
         let algorithm = algorithm.ok_or(TokenFault::Algorithm)?;
         if header.crit {
             return Err(TokenFault::Critical);
         }
-        let kind = header.typ.as_deref().unwrap_or(GENERAL);
+        // ID tokens of OpenID Connect have no type of their own, so their claims are looked at.
+        let kind = header.typ.as_deref().unwrap_or(typ::JWT);
         let is_access_token = ACCESS_TOKEN.iter().any(|known| known.eq_ignore_ascii_case(kind));
-        if !is_access_token && !kind.eq_ignore_ascii_case(GENERAL) {
+        if !is_access_token && !kind.eq_ignore_ascii_case(typ::JWT) {
             return Err(TokenFault::Type);
         }
-        let decode = |text: &str| URL_SAFE_NO_PAD.decode(text).map_err(|_| TokenFault::Malformed);
+        let decode = |text: &str| decode(text).ok_or(TokenFault::Malformed);
         Ok(Self {
             algorithm,
             key_id: header.kid,
-            signed: signed.as_bytes(),
-            signature: decode(signature)?,
-            payload: decode(payload)?,
+            signed: parts.signed.as_bytes(),
+            signature: decode(parts.signature)?,
+            payload: decode(parts.payload)?,
             is_access_token,
         })
     }
@@ -85,10 +67,12 @@ impl<'a> Jws<'a> {
 
 #[cfg(test)]
 mod tests {
+    use pegboard_protocol::jws::encode;
+
     use super::*;
 
     fn parse(header: &str, rest: &str) -> Option<Result<(), TokenFault>> {
-        let token = format!("{}.{rest}", URL_SAFE_NO_PAD.encode(header));
+        let token = format!("{}.{rest}", encode(header));
         Jws::parse(&token).map(|parsed| parsed.map(drop))
     }
 

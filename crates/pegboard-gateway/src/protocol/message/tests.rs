@@ -1,3 +1,5 @@
+use pegboard_protocol::{code, id::MAX_LENGTH};
+
 use super::*;
 
 fn read(text: &str) -> Result<Incoming, Broken> {
@@ -46,8 +48,8 @@ fn params_are_a_slice_of_the_message() {
 
 #[test]
 fn a_broken_message_is_refused_with_the_right_code() {
-    const PARSE: i64 = RpcError::PARSE;
-    const INVALID: i64 = RpcError::INVALID_REQUEST;
+    const PARSE: i64 = code::PARSE_ERROR;
+    const INVALID: i64 = code::INVALID_REQUEST;
     for (text, code, id) in [
         ("{", PARSE, None),
         ("", PARSE, None),
@@ -68,12 +70,12 @@ fn a_broken_message_is_refused_with_the_right_code() {
         (r#"{"jsonrpc":"2.0","id":1,"id":1,"method":"ping"}"#, INVALID, None),
         (
             r#"{"jsonrpc":"2.0","id":7,"method":"ping","params":[]}"#,
-            RpcError::INVALID_PARAMS,
+            code::INVALID_PARAMS,
             Some("7"),
         ),
         (
             r#"{"jsonrpc":"2.0","id":7,"method":"ping","params":null}"#,
-            RpcError::INVALID_PARAMS,
+            code::INVALID_PARAMS,
             Some("7"),
         ),
         (r#"{"jsonrpc":"2.0","id":7,"Method":"ping"}"#, INVALID, Some("7")),
@@ -81,16 +83,25 @@ fn a_broken_message_is_refused_with_the_right_code() {
         let broken = read(text).map(|read| panic!("{text}: {read:?}")).unwrap_err();
         assert_eq!((broken.error.code, broken.id.as_deref()), (code, id), "{text}");
     }
-    let long = format!(r#"{{"jsonrpc":"2.0","id":"{}","method":"ping"}}"#, "x".repeat(MAX_ID));
+    let long = format!(
+        r#"{{"jsonrpc":"2.0","id":"{}","method":"ping"}}"#,
+        "x".repeat(MAX_LENGTH)
+    );
     assert_eq!(read(&long).unwrap_err().error.code, INVALID);
 }
 
 #[test]
 fn equal_ids_are_equal_however_they_are_written() {
-    assert_eq!(parse_id(r#""\u0061""#).unwrap(), parse_id(r#""a""#).unwrap());
-    assert_ne!(parse_id(r#""1""#).unwrap(), parse_id("1").unwrap());
-    assert_eq!(&*parse_id("-5").unwrap(), "-5");
-    assert_eq!(&*parse_id("18446744073709551616").unwrap(), "18446744073709551616");
+    assert_eq!(
+        RequestId::parse(r#""\u0061""#).unwrap(),
+        RequestId::parse(r#""a""#).unwrap()
+    );
+    assert_ne!(RequestId::parse(r#""1""#).unwrap(), RequestId::parse("1").unwrap());
+    assert_eq!(&*RequestId::parse("-5").unwrap(), "-5");
+    assert_eq!(
+        &*RequestId::parse("18446744073709551616").unwrap(),
+        "18446744073709551616"
+    );
 }
 
 #[test]

@@ -14,7 +14,7 @@ async fn equal_ids_are_refused_while_one_is_in_flight() {
         modern(1, "tools/list", json!({})),
         request(1, "initialize", json!({"protocolVersion": "2025-11-25"})),
     ] {
-        assert_eq!(code(session.start(again)), RpcError::INVALID_REQUEST);
+        assert_eq!(code(session.start(again)), code::INVALID_REQUEST);
     }
     drop(first);
     response(session.start(call(1, "echo", json!({})))).await;
@@ -44,7 +44,7 @@ async fn one_request_too_many_is_refused_as_busy() {
     let session = rig_with(limits).session("2025-11-25", json!({})).await;
     let first = session.start(call(1, "endless", json!({}))).unwrap();
     let second = session.start(call(2, "endless", json!({}))).unwrap();
-    assert_eq!(code(session.start(call(3, "echo", json!({})))), RpcError::BUSY);
+    assert_eq!(code(session.start(call(3, "echo", json!({})))), code::BUSY);
     drop((first, second));
     response(session.start(call(3, "echo", json!({})))).await;
 }
@@ -153,7 +153,7 @@ async fn a_batch_is_answered_as_a_batch_where_batches_exist() {
     assert_eq!(ids, [Some(1), Some(2), Some(3)]);
     let (new, mut outbox) = connection(&rig, "2025-06-18").await;
     new.receive(&line(&batch)).await;
-    assert_eq!(receive(&mut outbox).await["error"]["code"], RpcError::INVALID_REQUEST);
+    assert_eq!(receive(&mut outbox).await["error"]["code"], code::INVALID_REQUEST);
 }
 
 #[tokio::test(start_paused = true)]
@@ -197,7 +197,7 @@ async fn a_connection_that_is_not_read_delays_only_itself() {
     let reading = async {
         let mut refused = 0;
         while let Ok(Some(response)) = timeout(Duration::from_secs(1), unread.recv()).await {
-            refused += usize::from(response.error_code() == Some(RpcError::BUSY));
+            refused += usize::from(response.error_code() == Some(code::BUSY));
         }
         refused
     };

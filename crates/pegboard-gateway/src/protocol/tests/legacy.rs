@@ -27,7 +27,7 @@ async fn a_handshake_settles_on_a_version_that_has_one() {
         assert_eq!(session.peer.allows_batches(), settled == "2025-03-26");
     }
     let nameless = rig().connect().start(request(0, "initialize", json!({})));
-    assert_eq!(code(nameless), RpcError::INVALID_PARAMS);
+    assert_eq!(code(nameless), code::INVALID_PARAMS);
 }
 
 #[tokio::test(start_paused = true)]
@@ -35,7 +35,7 @@ async fn a_request_needs_the_handshake_but_a_ping_does_not() {
     let session = rig().connect();
     assert_eq!(
         code(session.start(request(1, "tools/list", json!({})))),
-        RpcError::INVALID_REQUEST
+        code::INVALID_REQUEST
     );
     assert_eq!(
         response(session.start(request(1, "ping", json!({})))).await["result"],
@@ -61,12 +61,12 @@ async fn a_result_is_passed_on_as_it_is() {
         json!({"jsonrpc": "2.0", "id": 1, "result": {"x": [1, null, "ä"]}})
     );
     let unknown = response(session.start(request(2, "no/such", json!({})))).await;
-    assert_eq!(unknown["error"]["code"], RpcError::METHOD_NOT_FOUND);
+    assert_eq!(unknown["error"]["code"], code::METHOD_NOT_FOUND);
     let modern_only = session.start(request(3, "subscriptions/listen", json!({})));
-    assert_eq!(code(modern_only), RpcError::METHOD_NOT_FOUND);
+    assert_eq!(code(modern_only), code::METHOD_NOT_FOUND);
     assert_eq!(
         code(session.start(request(4, "server/discover", json!({})))),
-        RpcError::INVALID_PARAMS
+        code::INVALID_PARAMS
     );
 }
 
@@ -103,7 +103,7 @@ async fn log_messages_come_from_the_level_that_the_client_set() {
     assert_eq!(messages.len(), 1);
     assert_eq!(messages[0]["params"], json!({"level": "error", "data": "e"}));
     let wrong = response(session.start(request(4, "logging/setLevel", json!({"level": "loud"})))).await;
-    assert_eq!(wrong["error"]["code"], RpcError::INVALID_PARAMS);
+    assert_eq!(wrong["error"]["code"], code::INVALID_PARAMS);
 }
 
 #[tokio::test(start_paused = true)]
@@ -152,20 +152,17 @@ async fn the_end_of_a_session_ends_its_requests() {
         let data = json!({"may_have_executed": may_have_executed, "reason": "session_ended"});
         assert_eq!(
             (&answer["error"]["code"], &answer["error"]["data"]),
-            (&json!(RpcError::STOPPING), &data)
+            (&json!(code::STOPPING), &data)
         );
     }
-    assert_eq!(
-        code(session.start(call(2, "echo", json!({})))),
-        RpcError::INVALID_REQUEST
-    );
+    assert_eq!(code(session.start(call(2, "echo", json!({})))), code::INVALID_REQUEST);
 }
 
 #[tokio::test(start_paused = true)]
 async fn work_that_panics_is_an_error_and_costs_nothing_else() {
     let session = rig().session("2025-11-25", json!({})).await;
     let broken = response(session.start(call(1, "panics", json!({})))).await;
-    assert_eq!(broken["error"]["code"], RpcError::INTERNAL);
+    assert_eq!(broken["error"]["code"], code::INTERNAL_ERROR);
     response(session.start(call(1, "echo", json!({})))).await;
 }
 

@@ -9,20 +9,17 @@ async fn a_request_says_its_version_and_capabilities() {
     let capabilities = "io.modelcontextprotocol/clientCapabilities";
     for (meta, refused) in [
         (json!({version: MODERN, capabilities: {}}), None),
-        (json!({}), Some(RpcError::INVALID_PARAMS)),
-        (json!({version: MODERN}), Some(RpcError::INVALID_PARAMS)),
-        (
-            json!({version: MODERN, capabilities: []}),
-            Some(RpcError::INVALID_PARAMS),
-        ),
-        (json!({version: 3, capabilities: {}}), Some(RpcError::INVALID_PARAMS)),
+        (json!({}), Some(code::INVALID_PARAMS)),
+        (json!({version: MODERN}), Some(code::INVALID_PARAMS)),
+        (json!({version: MODERN, capabilities: []}), Some(code::INVALID_PARAMS)),
+        (json!({version: 3, capabilities: {}}), Some(code::INVALID_PARAMS)),
         (
             json!({version: "2025-11-25", capabilities: {}}),
-            Some(RpcError::UNSUPPORTED_VERSION),
+            Some(code::UNSUPPORTED_VERSION),
         ),
         (
             json!({version: "2031-01-01", capabilities: {}}),
-            Some(RpcError::UNSUPPORTED_VERSION),
+            Some(code::UNSUPPORTED_VERSION),
         ),
     ] {
         let started = rig.modern(None, request(1, "tools/list", json!({"_meta": meta})));
@@ -82,7 +79,7 @@ async fn the_methods_of_the_other_era_are_gone() {
         let params = json!({"level": "info", "uri": "a:b"});
         assert_eq!(
             code(rig.modern(None, modern(1, method, params))),
-            RpcError::METHOD_NOT_FOUND,
+            code::METHOD_NOT_FOUND,
             "{method}"
         );
     }

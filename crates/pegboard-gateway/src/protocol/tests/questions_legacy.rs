@@ -51,7 +51,7 @@ async fn an_error_of_the_client_is_the_error_of_the_question() {
 async fn a_client_without_the_capability_is_not_asked() {
     let session = rig().session("2025-06-18", json!({"roots": {}})).await;
     let answer = response(session.start(call(1, "asks", json!({})))).await;
-    assert_eq!(answer["error"]["code"], RpcError::MISSING_CAPABILITY);
+    assert_eq!(answer["error"]["code"], code::MISSING_CAPABILITY);
 }
 
 #[tokio::test(start_paused = true)]

@@ -110,7 +110,7 @@ async fn a_second_question_is_a_second_round_with_progress_in_between() {
     assert_eq!(second["inputRequests"]["q2"]["method"], "sampling/createMessage");
     assert_ne!(first["requestState"], second["requestState"]);
     let old = rig.modern(None, again(3, "asks_twice", &first["requestState"], json!({})));
-    assert_eq!(code(old), RpcError::INVALID_PARAMS, "the state of an earlier round");
+    assert_eq!(code(old), code::INVALID_PARAMS, "the state of an earlier round");
     let answers = json!({"q2": {"role": "assistant"}});
     let done = response(rig.modern(None, again(3, "asks_twice", &second["requestState"], answers))).await;
     assert_eq!(
@@ -132,7 +132,7 @@ async fn a_question_may_come_long_after_the_start() {
 async fn a_client_without_the_capability_gets_the_error_that_says_so() {
     let params = json!({"name": "asks", "arguments": {}, "_meta": meta(json!({"roots": {}}))});
     let refused = response(rig().modern(None, request(1, "tools/call", params))).await;
-    assert_eq!(refused["error"]["code"], RpcError::MISSING_CAPABILITY);
+    assert_eq!(refused["error"]["code"], code::MISSING_CAPABILITY);
     assert_eq!(
         refused["error"]["data"],
         json!({"requiredCapabilities": {"elicitation": {}}})
@@ -150,7 +150,7 @@ async fn a_state_is_of_use_only_to_its_principal_and_endpoint() {
         let refused = rig
             .modern(stranger, again(2, "asks", state, answers.clone()))
             .unwrap_err();
-        assert_eq!(refused.code, RpcError::INVALID_PARAMS);
+        assert_eq!(refused.code, code::INVALID_PARAMS);
         assert!(refused.message.contains("requestState"), "{refused:?}");
     }
     let rights = CallerRights::new([7; 32]);
@@ -174,7 +174,7 @@ async fn a_state_is_of_use_only_to_its_principal_and_endpoint() {
             .start_modern(&other, again(2, "asks", state, answers.clone()));
         assert_eq!(
             code(refused),
-            RpcError::INVALID_PARAMS,
+            code::INVALID_PARAMS,
             "another token of the principal: {other:?}"
         );
     }
@@ -183,32 +183,32 @@ async fn a_state_is_of_use_only_to_its_principal_and_endpoint() {
     let refused = elsewhere.start_modern(&caller(Some("ada")), again(2, "asks", state, answers.clone()));
     assert_eq!(
         code(refused),
-        RpcError::INVALID_PARAMS,
+        code::INVALID_PARAMS,
         "another endpoint with the same key"
     );
     let altered = json!(format!("{}A", state.as_str().unwrap()));
     assert_eq!(
         code(same(again(2, "asks", &altered, answers.clone()))),
-        RpcError::INVALID_PARAMS
+        code::INVALID_PARAMS
     );
     assert_eq!(
         code(same(again(2, "asks", &json!(7), answers.clone()))),
-        RpcError::INVALID_PARAMS
+        code::INVALID_PARAMS
     );
     let other_tool = same(again(2, "asks_twice", state, answers.clone()));
-    assert_eq!(code(other_tool), RpcError::INVALID_PARAMS);
+    assert_eq!(code(other_tool), code::INVALID_PARAMS);
     let params = json!({"name": "asks", "arguments": {"more": 1}, "requestState": state, "inputResponses": answers});
     assert_eq!(
         code(same(modern(2, "tools/call", params.clone()))),
-        RpcError::INVALID_PARAMS
+        code::INVALID_PARAMS
     );
-    assert_eq!(code(same(modern(2, "prompts/get", params))), RpcError::INVALID_PARAMS);
+    assert_eq!(code(same(modern(2, "prompts/get", params))), code::INVALID_PARAMS);
     // None of these attempts has cost the owner anything.
     let done = response(same(again(2, "asks", state, answers.clone()))).await;
     assert_eq!(done["result"]["answer"]["action"], "accept");
     assert_eq!(
         code(same(again(3, "asks", state, answers))),
-        RpcError::INVALID_PARAMS,
+        code::INVALID_PARAMS,
         "a replay after completion"
     );
 }
@@ -223,7 +223,7 @@ async fn a_state_is_used_by_one_request_at_a_time() {
         .unwrap();
     assert_eq!(
         code(rig.modern(None, again(3, "asks", state, json!({})))),
-        RpcError::INVALID_PARAMS
+        code::INVALID_PARAMS
     );
     assert!(run(attached).await.1.is_some());
 }
@@ -249,7 +249,7 @@ async fn an_answer_at_another_replica_is_told_where_its_call_waits() {
     let replica = Endpoint::new("/mcp", rig.service.clone(), sealer, Limits::default());
     let answer = || again(2, "asks", &asked["requestState"], json!({"q1": {"action": "accept"}}));
     let refused = replica.start_modern(&caller(None), answer()).unwrap_err();
-    assert_eq!(refused.code, RpcError::INVALID_PARAMS);
+    assert_eq!(refused.code, code::INVALID_PARAMS);
     assert!(refused.message.contains("another replica"), "{refused:?}");
     assert!(refused.message.contains("may have taken effect"), "{refused:?}");
     assert!(!refused.message.contains("too late"), "{refused:?}");
@@ -287,7 +287,7 @@ async fn work_that_panics_after_an_answer_is_an_error() {
     let asked = ask(&rig, None, "asks_and_panics").await;
     let answers = json!({"q1": {"action": "accept"}});
     let done = response(rig.modern(None, again(2, "asks_and_panics", &asked["requestState"], answers))).await;
-    assert_eq!(done["error"]["code"], RpcError::INTERNAL);
+    assert_eq!(done["error"]["code"], code::INTERNAL_ERROR);
 }
 
 #[tokio::test(start_paused = true)]
@@ -318,11 +318,11 @@ async fn waiting_calls_are_bounded_per_principal_and_in_all() {
     assert_eq!((rig.service.running(), rig.endpoint.parked_calls()), (3, 3));
     let late = rig.modern(Some("ada"), again(2, "asks", &first, json!({"q1": {}})));
     let refused = late.unwrap_err();
-    assert_eq!(refused.code, RpcError::INVALID_PARAMS);
+    assert_eq!(refused.code, code::INVALID_PARAMS);
     assert!(refused.message.contains("too many later calls"), "{refused:?}");
     // There is no room for a client that has nothing to end.
     let full = response(rig.modern(Some("eve"), asking(1, "asks"))).await;
-    assert_eq!(full["error"]["code"], RpcError::BUSY);
+    assert_eq!(full["error"]["code"], code::BUSY);
     for state in [second, third] {
         let done = response(rig.modern(Some("ada"), again(2, "asks", &state, json!({"q1": {}})))).await;
         assert!(done["result"].is_object(), "{done}");
@@ -339,17 +339,17 @@ async fn on_a_connection_a_call_waits_for_that_connection_only() {
     let answers = json!({"q1": {"action": "accept"}});
     assert_eq!(
         code(other.start(again(2, "asks", state, answers.clone()))),
-        RpcError::INVALID_PARAMS
+        code::INVALID_PARAMS
     );
     assert_eq!(
         code(rig.modern(None, again(2, "asks", state, answers.clone()))),
-        RpcError::INVALID_PARAMS
+        code::INVALID_PARAMS
     );
     // An id that is in flight is refused, and the state stays good.
     let endless = session.start(asking(5, "endless")).unwrap();
     assert_eq!(
         code(session.start(again(5, "asks", state, answers.clone()))),
-        RpcError::INVALID_REQUEST
+        code::INVALID_REQUEST
     );
     assert_eq!(
         response(session.start(again(6, "asks", state, answers))).await["result"]["answer"]["action"],
@@ -378,12 +378,12 @@ async fn a_service_can_ask_with_a_state_of_its_own() {
     assert_eq!(done["result"]["responses"], answers);
     for stranger in [Some("bob"), None] {
         let refused = rig.modern(stranger, again(3, "keeps_state", &asked["requestState"], json!({})));
-        assert_eq!(code(refused), RpcError::INVALID_PARAMS);
+        assert_eq!(code(refused), code::INVALID_PARAMS);
     }
     // A state that names a waiting call is of no use to the service.
     let parked = ask(&rig, Some("ada"), "asks").await["requestState"].clone();
     assert_eq!(
         code(rig.modern(Some("ada"), again(4, "keeps_state", &parked, json!({})))),
-        RpcError::INVALID_PARAMS
+        code::INVALID_PARAMS
     );
 }

@@ -7,6 +7,7 @@ use std::sync::{
 
 use bytes::Bytes;
 use futures_util::{FutureExt, StreamExt, future::BoxFuture, future::join, stream::BoxStream};
+use pegboard_protocol::code;
 use serde_json::{Map, Value, json};
 use tokio::sync::broadcast;
 
@@ -153,7 +154,7 @@ impl Service for TestService {
                 {
                     RawResult::new(&json!({}))
                 }
-                "resources/subscribe" => Err(RpcError::new(RpcError::RESOURCE_NOT_FOUND, "unknown resource")),
+                "resources/subscribe" => Err(RpcError::new(code::RESOURCE_NOT_FOUND, "unknown resource")),
                 other => Err(RpcError::method_not_found(other)),
             }
         }

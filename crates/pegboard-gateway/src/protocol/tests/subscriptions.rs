@@ -62,7 +62,7 @@ async fn a_legacy_client_subscribes_to_resources_that_exist() {
     let mut session = rig.session("2025-11-25", json!({})).await;
     let subscribe = |id, uri: &str| session.start(request(id, "resources/subscribe", json!({"uri": uri})));
     let unknown = response(subscribe(1, "no:such")).await;
-    assert_eq!(unknown["error"]["code"], RpcError::RESOURCE_NOT_FOUND);
+    assert_eq!(unknown["error"]["code"], code::RESOURCE_NOT_FOUND);
     assert_eq!(response(subscribe(2, "a:b")).await["result"], json!({}));
     assert_eq!(
         response(subscribe(3, "a:b")).await["result"],
@@ -135,11 +135,11 @@ async fn dropping_a_subscription_ends_it() {
 async fn a_service_without_events_has_no_subscriptions() {
     let rig = rig();
     let missing = response(rig.modern(None, modern(1, "subscriptions/listen", json!({})))).await;
-    assert_eq!(missing["error"]["code"], RpcError::INVALID_PARAMS);
+    assert_eq!(missing["error"]["code"], code::INVALID_PARAMS);
     let many: Vec<_> = (0..1025).map(|number| format!("a:{number}")).collect();
     let too_many = response(rig.modern(None, listen(1, json!({"resourceSubscriptions": many})))).await;
-    assert_eq!(too_many["error"]["code"], RpcError::INVALID_PARAMS);
+    assert_eq!(too_many["error"]["code"], code::INVALID_PARAMS);
     *rig.service.capabilities.lock().unwrap() = json!({"tools": {}});
     let none = response(rig.modern(None, modern(1, "subscriptions/listen", json!({})))).await;
-    assert_eq!(none["error"]["code"], RpcError::METHOD_NOT_FOUND);
+    assert_eq!(none["error"]["code"], code::METHOD_NOT_FOUND);
 }

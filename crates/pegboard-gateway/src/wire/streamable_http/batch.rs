@@ -3,6 +3,7 @@
 use std::task::{Context, Poll};
 
 use http::StatusCode;
+use pegboard_protocol::code;
 
 use super::answer::{receive, refuse, resumable};
 use crate::{
@@ -17,7 +18,7 @@ use crate::{
 /// Answers a batch: with one JSON array, or with an event stream if a notification or a question comes before the last response.
 pub(super) async fn answer(session: InUse, batch: Vec<Result<Message, Broken>>, accepts: Accepts) -> HttpResponse {
     if !session.0.peer.allows_batches() {
-        let error = RpcError::new(RpcError::INVALID_REQUEST, "this protocol version has no batches");
+        let error = RpcError::new(code::INVALID_REQUEST, "this protocol version has no batches");
         return refuse(None, (StatusCode::BAD_REQUEST, error));
     }
     let (mut calls, mut answers) = (Vec::new(), Vec::new());

@@ -5,19 +5,17 @@ use std::{
     sync::{Arc, LazyLock},
 };
 
-use base64::{Engine, prelude::BASE64_STANDARD};
 use http::{HeaderMap, HeaderName};
+use pegboard_protocol::{code, header, meta, method};
 
-use crate::protocol::{META_VERSION, Request, RpcError, Version, unsupported};
+use crate::protocol::{Request, RpcError, Version, unsupported};
 
-pub(super) const SESSION_ID: HeaderName = HeaderName::from_static("mcp-session-id");
-pub(super) const LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");
-const VERSION: HeaderName = HeaderName::from_static("mcp-protocol-version");
-const METHOD: HeaderName = HeaderName::from_static("mcp-method");
-const NAME: HeaderName = HeaderName::from_static("mcp-name");
+pub(super) const SESSION_ID: HeaderName = HeaderName::from_static(header::SESSION_ID);
+pub(super) const LAST_EVENT_ID: HeaderName = HeaderName::from_static(header::LAST_EVENT_ID);
+const VERSION: HeaderName = HeaderName::from_static(header::PROTOCOL_VERSION);
+const METHOD: HeaderName = HeaderName::from_static(header::METHOD);
+const NAME: HeaderName = HeaderName::from_static(header::NAME);
 
-/// The start of the headers that repeat arguments of a tool.
-const PARAM: &str = "mcp-param-";
 /// Most requests have none of these.
 static NONE: LazyLock<Arc<Vec<(String, String)>>> = LazyLock::new(Arc::default);
 
@@ -28,7 +26,7 @@ pub(super) fn is_modern(headers: &HeaderMap, request: &Request) -> bool {
         Some(named) if Version::parse(named).is_none_or(Version::is_modern) => true,
         // The header of a session decides: such a request is what the handshake agreed on.
         _ if headers.contains_key(SESSION_ID) => false,
-        _ => &*request.method == "server/discover" || request.params.meta(META_VERSION).is_some(),
+        _ => &*request.method == method::SERVER_DISCOVER || request.params.meta(meta::PROTOCOL_VERSION).is_some(),
     }
 }
 
@@ -43,14 +41,14 @@ pub(super) fn check_version(headers: &HeaderMap) -> Result<(), RpcError> {
     }
     let named = named.escape_debug();
     let message = format!("the MCP-Protocol-Version header says `{named}`, which is no version of a session");
-    Err(RpcError::new(RpcError::INVALID_REQUEST, message))
+    Err(RpcError::new(code::INVALID_REQUEST, message))
 }
 
 /// Checks that the headers of a modern request match its body. Returns those that repeat arguments of a tool: which argument each repeats, only
 /// the tool's schema says.
 pub(super) fn check(headers: &HeaderMap, request: &Request) -> Result<Arc<Vec<(String, String)>>, RpcError> {
     let version = single(headers, &VERSION)?;
-    let Some(in_body) = request.params.meta(META_VERSION) else {
+    let Some(in_body) = request.params.meta(meta::PROTOCOL_VERSION) else {
         // The endpoint refuses it.
         return match version {
             Some(named) if Version::parse(named).is_none() => Err(unsupported(named)),
@@ -58,8 +56,12 @@ pub(super) fn check(headers: &HeaderMap, request: &Request) -> Result<Arc<Vec<(S
         };
     };
     let unquoted = in_body.strip_prefix(b"\"").and_then(|text| text.strip_suffix(b"\""));
-    agree("MCP-Protocol-Version", version, unquoted.unwrap_or(&in_body))?;
-    agree("Mcp-Method", single(headers, &METHOD)?, request.method.as_bytes())?;
+    agree(header::title::PROTOCOL_VERSION, version, unquoted.unwrap_or(&in_body))?;
+    agree(
+        header::title::METHOD,
+        single(headers, &METHOD)?,
+        request.method.as_bytes(),
+    )?;
     check_name(headers, request)?;
     mirrored(headers)
 }
@@ -67,16 +69,20 @@ pub(super) fn check(headers: &HeaderMap, request: &Request) -> Result<Arc<Vec<(S
 /// Checks that a request names what it is about as its header does.
 fn check_name(headers: &HeaderMap, request: &Request) -> Result<(), RpcError> {
     let key = match &*request.method {
-        "tools/call" | "prompts/get" => "name",
-        "resources/read" => "uri",
+        method::TOOLS_CALL | method::PROMPTS_GET => "name",
+        method::RESOURCES_READ => "uri",
         _ => return Ok(()),
     };
     let Some(in_body) = request.params.text(key) else {
         return Err(RpcError::invalid_params(format!("`{key}` is missing or not a string")));
     };
     match single(headers, &NAME)? {
-        Some(name) => agree("Mcp-Name", Some(&decode("Mcp-Name", name)?), in_body.as_bytes()),
-        None => agree("Mcp-Name", None, in_body.as_bytes()),
+        Some(name) => agree(
+            header::title::NAME,
+            Some(&decode(header::title::NAME, name)?),
+            in_body.as_bytes(),
+        ),
+        None => agree(header::title::NAME, None, in_body.as_bytes()),
     }
 }
 
@@ -84,7 +90,7 @@ fn check_name(headers: &HeaderMap, request: &Request) -> Result<(), RpcError> {
 fn mirrored(headers: &HeaderMap) -> Result<Arc<Vec<(String, String)>>, RpcError> {
     let mut mirrored = Vec::new();
     for name in headers.keys() {
-        if let Some(argument) = name.as_str().strip_prefix(PARAM)
+        if let Some(argument) = name.as_str().strip_prefix(header::PARAM_PREFIX)
             && let Some(value) = single(headers, name)?
         {
             mirrored.push((argument.to_owned(), decode(name.as_str(), value)?.into_owned()));
@@ -121,19 +127,12 @@ fn single<'a>(headers: &'a HeaderMap, name: &HeaderName) -> Result<Option<&'a st
         .map_err(|_| mismatch(format!("the {name} header is not plain text")))
 }
 
-/// Decodes a header value. Text that a header cannot carry is sent as `=?base64?…?=`.
 fn decode<'v>(header: &str, value: &'v str) -> Result<Cow<'v, str>, RpcError> {
-    let Some(coded) = value.strip_prefix("=?base64?").and_then(|rest| rest.strip_suffix("?=")) else {
-        return Ok(value.into());
-    };
-    let bytes = BASE64_STANDARD.decode(coded).ok();
-    bytes
-        .and_then(|bytes| String::from_utf8(bytes).ok().map(Cow::Owned))
-        .ok_or_else(|| mismatch(format!("the {header} header is not valid base64 of UTF-8")))
+    header::decode_value(value).ok_or_else(|| mismatch(format!("the {header} header is not valid base64 of UTF-8")))
 }
 
 fn mismatch(message: impl Into<String>) -> RpcError {
-    RpcError::new(RpcError::HEADER_MISMATCH, message)
+    RpcError::new(code::HEADER_MISMATCH, message)
 }
 
 #[cfg(test)]

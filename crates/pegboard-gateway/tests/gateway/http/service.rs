@@ -14,6 +14,7 @@ use pegboard_gateway::{
     Answer, Client, Description, Event, Exchange, Filter, Gateway, GatewayBuilder, RawResult, Request, RpcError,
     Service,
 };
+use pegboard_protocol::code;
 use serde_json::{Map, Value, json};
 use tokio::{
     net::TcpListener,
@@ -115,7 +116,7 @@ impl Service for Tools {
                     let ((), answer) = tokio::join!(self.wait(), asked);
                     answer?.to_string()
                 }
-                "busy" => return Err(RpcError::new(RpcError::BUSY, "later").data(json!({"retry_after": 7}))),
+                "busy" => return Err(RpcError::new(code::BUSY, "later").data(json!({"retry_after": 7}))),
                 _ => return Err(RpcError::invalid_params("no such tool")),
             };
             RawResult::new(&json!({"content": [{"type": "text", "text": text}]}))

@@ -1,13 +1,15 @@
 //! Checks the headers of a request against its body.
 
+use std::borrow::Cow;
+
 use axum::http::HeaderMap;
-use base64::{Engine, prelude::BASE64_STANDARD};
+use pegboard_protocol::{header, meta, method};
 use serde_json::Value;
 
-use crate::{answer::META_VERSION, script::Script};
+use crate::script::Script;
 
 pub(super) fn session_id(headers: &HeaderMap) -> Option<String> {
-    Some(String::from_utf8_lossy(headers.get("mcp-session-id")?.as_bytes()).into_owned())
+    Some(String::from_utf8_lossy(headers.get(header::SESSION_ID)?.as_bytes()).into_owned())
 }
 
 pub(super) fn accepts(headers: &HeaderMap, kind: &str) -> bool {
@@ -36,7 +38,7 @@ fn is_local(host: &str) -> bool {
 /// Refuses a protocol version that the server does not speak. A missing one is accepted.
 pub(super) fn check_legacy(script: &Script, headers: &HeaderMap) -> Result<(), String> {
     match headers
-        .get("mcp-protocol-version")
+        .get(header::PROTOCOL_VERSION)
         .map(|value| value.to_str().unwrap_or_default())
     {
         Some(version) if !script.versions.iter().any(|known| known == version) => {
@@ -54,19 +56,19 @@ pub(super) fn check_modern(script: &Script, headers: &HeaderMap, message: &Value
         return Ok(());
     };
     // A missing version is an error of the parameters, which is reported as such.
-    if let Some(version) = params["_meta"][META_VERSION]
+    if let Some(version) = params["_meta"][meta::PROTOCOL_VERSION]
         .as_str()
         .filter(|_| message.get("id").is_some())
     {
-        check(headers, "mcp-protocol-version", Some(version))?;
+        check(headers, header::PROTOCOL_VERSION, Some(version))?;
     }
-    check(headers, "mcp-method", Some(method))?;
+    check(headers, header::METHOD, Some(method))?;
     match method {
-        "tools/call" | "prompts/get" => check(headers, "mcp-name", params["name"].as_str())?,
-        "resources/read" => check(headers, "mcp-name", params["uri"].as_str())?,
+        method::TOOLS_CALL | method::PROMPTS_GET => check(headers, header::NAME, params["name"].as_str())?,
+        method::RESOURCES_READ => check(headers, header::NAME, params["uri"].as_str())?,
         _ => {}
     }
-    if method == "tools/call"
+    if method == method::TOOLS_CALL
         && let Some(tool) = script.tools.iter().find(|tool| params["name"] == tool.name())
     {
         let schema = tool.definition.get("inputSchema").unwrap_or(&Value::Null);
@@ -92,7 +94,7 @@ fn check_mirrored(headers: &HeaderMap, schema: &Value, arguments: &Value) -> Res
         };
         check(
             headers,
-            &format!("mcp-param-{}", header.to_ascii_lowercase()),
+            &format!("{}{}", header::PARAM_PREFIX, header.to_ascii_lowercase()),
             value.as_deref(),
         )?;
     }
@@ -112,19 +114,13 @@ fn check(headers: &HeaderMap, name: &str, expected: Option<&str>) -> Result<(), 
     Err(format!("{name} is {found:?}, the body says {expected:?}"))
 }
 
-/// Decodes a header. Values that a header cannot carry are sent as `=?base64?…?=`.
-fn decode(value: &str) -> Result<String, String> {
-    let Some(encoded) = value.strip_prefix("=?base64?").and_then(|rest| rest.strip_suffix("?=")) else {
-        return Ok(value.to_owned());
-    };
-    let bytes = BASE64_STANDARD
-        .decode(encoded)
-        .map_err(|error| format!("bad base64 in a header: {error}"))?;
-    String::from_utf8(bytes).map_err(|error| format!("bad text in a header: {error}"))
+fn decode(value: &str) -> Result<Cow<'_, str>, String> {
+    header::decode_value(value).ok_or_else(|| "bad base64 or text in a header".to_owned())
 }
 
 #[cfg(test)]
 mod tests {
+    use pegboard_protocol::Version;
     use serde_json::json;
 
     use super::*;
@@ -136,13 +132,13 @@ mod tests {
         script.tools.push(Tool::new("résumé").mirrors("region", "Region"));
         let message = json!({
             "id": 1,
-            "method": "tools/call",
-            "params": { "name": "résumé", "arguments": { "region": "eu" }, "_meta": { META_VERSION: "2026-07-28" } },
+            "method": method::TOOLS_CALL,
+            "params": { "name": "résumé", "arguments": { "region": "eu" }, "_meta": { meta::PROTOCOL_VERSION: Version::LATEST_MODERN.as_str() } },
         });
         let right = [
-            ("mcp-protocol-version", "2026-07-28"),
-            ("mcp-method", "tools/call"),
-            ("mcp-name", "=?base64?csOpc3Vtw6k=?="),
+            (header::PROTOCOL_VERSION, Version::LATEST_MODERN.as_str()),
+            (header::METHOD, method::TOOLS_CALL),
+            (header::NAME, "=?base64?csOpc3Vtw6k=?="),
             ("mcp-param-region", "eu"),
         ];
         let check = |pairs: &[(&'static str, &'static str)]| {

@@ -1,6 +1,7 @@
 //! What a script means in both eras: the servers `conformance` and `everything`, over lines and over HTTP.
 
-use pegboard_testkit::{Era, META_CAPABILITIES, META_LOG_LEVEL, META_SUBSCRIPTION, conformance, everything};
+use pegboard_protocol::meta;
+use pegboard_testkit::{Era, conformance, everything};
 use serde_json::{Value, json};
 
 use crate::wires::{
@@ -104,7 +105,7 @@ async fn a_call_has_the_same_result_in_each_era_and_on_each_wire() {
         let mut results = Vec::new();
         for (era, over) in ERAS.into_iter().flat_map(|era| WIRES.map(|over| (era, over))) {
             let mut host = Host::connect(everything("all", era), over).await;
-            host.meta = json!({ META_LOG_LEVEL: "debug", "progressToken": "p" });
+            host.meta = json!({ meta::LOG_LEVEL: "debug", "progressToken": "p" });
             let mut params = json!({ "name": tool, "arguments": { "prompt": "Say yes." } });
             if era == Era::Legacy {
                 params["_meta"] = json!({ "progressToken": "p" });
@@ -140,7 +141,7 @@ async fn a_client_gets_the_log_from_its_level_on() {
 
     let mut host = Host::connect(everything("all", Era::Modern), Over::Lines).await;
     assert_eq!(host.call("log", json!({})).await.notices.len(), 0);
-    host.meta = json!({ META_LOG_LEVEL: "error" });
+    host.meta = json!({ meta::LOG_LEVEL: "error" });
     let heard = host.call("log", json!({})).await;
     assert_eq!(heard.notices[0]["params"]["data"], "very loud");
     assert_eq!(heard.notices.len(), 1);
@@ -179,13 +180,13 @@ async fn a_modern_server_refuses_what_it_did_not_send() {
 #[tokio::test(start_paused = true)]
 async fn a_modern_server_asks_only_what_the_client_can_answer() {
     let mut host = Host::connect(conformance(Era::Modern), Over::Lines).await;
-    host.meta = json!({ META_CAPABILITIES: { "sampling": {} } });
+    host.meta = json!({ meta::CLIENT_CAPABILITIES: { "sampling": {} } });
     let asked = host
         .call("test_input_required_result_capabilities", json!({}))
         .await
         .asked;
     assert_eq!(asked, ["sampling/createMessage"]);
-    host.meta = json!({ META_CAPABILITIES: {} });
+    host.meta = json!({ meta::CLIENT_CAPABILITIES: {} });
     let refused = host.call("test_missing_capability", json!({})).await.response;
     assert_eq!(refused["error"]["code"], -32021);
     assert_eq!(
@@ -269,7 +270,7 @@ async fn tool_count(host: &mut Host) -> usize {
 async fn listen(host: &mut Host, filter: Value) {
     let params = host.with_meta(json!({ "notifications": filter }));
     let acknowledged = host.lines().request(99, "subscriptions/listen", params).await;
-    assert_eq!(acknowledged["params"]["_meta"][META_SUBSCRIPTION], 99);
+    assert_eq!(acknowledged["params"]["_meta"][meta::SUBSCRIPTION_ID], 99);
 }
 
 #[tokio::test(start_paused = true)]

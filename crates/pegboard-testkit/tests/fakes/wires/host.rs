@@ -2,7 +2,8 @@
 
 use std::net::SocketAddr;
 
-use pegboard_testkit::{Era, FakeServer, META_CAPABILITIES, NetHandle};
+use pegboard_protocol::meta;
+use pegboard_testkit::{Era, FakeServer, NetHandle};
 use serde_json::{Map, Value, json};
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt, DuplexStream, ReadHalf, WriteHalf},
@@ -127,7 +128,7 @@ impl Host {
 
     pub(crate) fn with_meta(&self, params: Value) -> Value {
         let mut params = modern(params);
-        params["_meta"][META_CAPABILITIES] = json!({ "elicitation": {}, "sampling": {}, "roots": {} });
+        params["_meta"][meta::CLIENT_CAPABILITIES] = json!({ "elicitation": {}, "sampling": {}, "roots": {} });
         for (key, value) in self.meta.as_object().unwrap() {
             params["_meta"][key] = value.clone();
         }

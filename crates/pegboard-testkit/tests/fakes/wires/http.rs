@@ -2,6 +2,7 @@
 
 use std::net::SocketAddr;
 
+use pegboard_protocol::meta;
 use pegboard_testkit::{
     Ask, Era, FakeServer, Fault, HttpStyle, NetHandle, Tool, When, refused_address, stalled_listener,
 };
@@ -171,7 +172,7 @@ async fn a_modern_server_has_no_sessions_and_checks_headers() {
         405
     );
     let mut params = modern(json!({}));
-    params["_meta"][pegboard_testkit::META_VERSION] = "2030-01-01".into();
+    params["_meta"][meta::PROTOCOL_VERSION] = "2030-01-01".into();
     let headers = [("mcp-protocol-version", "2030-01-01"), ("mcp-method", "tools/list")];
     let newer = post(address, &headers, &request(1, "tools/list", params)).await;
     assert_eq!((newer.status, &newer.json()["error"]["code"]), (400, &json!(-32022)));

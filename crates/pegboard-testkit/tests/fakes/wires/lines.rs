@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use pegboard_testkit::{META_CAPABILITIES, META_CLIENT, META_VERSION};
+use pegboard_protocol::meta;
 use serde_json::{Value, json};
 use tokio::{
     io::{AsyncBufReadExt, AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, BufReader},
@@ -100,9 +100,9 @@ pub(crate) fn initialize_params(version: &str) -> Value {
 /// Parameters with the `_meta` of the modern era.
 pub(crate) fn modern(mut params: Value) -> Value {
     params["_meta"] = json!({
-        META_VERSION: "2026-07-28",
-        META_CLIENT: { "name": "raw", "version": "1" },
-        META_CAPABILITIES: {},
+        meta::PROTOCOL_VERSION: "2026-07-28",
+        meta::CLIENT_INFO: { "name": "raw", "version": "1" },
+        meta::CLIENT_CAPABILITIES: {},
     });
     params
 }

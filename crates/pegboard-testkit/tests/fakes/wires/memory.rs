@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use pegboard_protocol::meta;
 use pegboard_testkit::{Answer, Ask, Block, Era, FakeServer, Fault, MemoryHandle, Refusal, Tool, When};
 use serde_json::{Value, json};
 use tokio::io::{DuplexStream, ReadHalf, WriteHalf, split};
@@ -86,7 +87,7 @@ async fn a_modern_server_wants_its_meta_and_marks_its_results() {
         -32601
     );
     let mut params = modern(json!({}));
-    params["_meta"][pegboard_testkit::META_VERSION] = "2030-01-01".into();
+    params["_meta"][meta::PROTOCOL_VERSION] = "2030-01-01".into();
     let refused = client.request(5, "tools/list", params).await;
     assert_eq!(refused["error"]["code"], -32022);
     assert_eq!(refused["error"]["data"]["supported"], json!(["2026-07-28"]));
@@ -265,7 +266,7 @@ async fn notices_reach_those_who_listen() {
     handle.tools_changed().await;
     let notice = client.message().await;
     assert_eq!(notice["method"], "notifications/tools/list_changed");
-    assert_eq!(notice["params"]["_meta"][pegboard_testkit::META_SUBSCRIPTION], 5);
+    assert_eq!(notice["params"]["_meta"][meta::SUBSCRIPTION_ID], 5);
 }
 
 #[tokio::test(start_paused = true)]
@@ -278,10 +279,7 @@ async fn a_subscription_ends_with_its_answer() {
     client
         .request(5, "subscriptions/listen", modern(json!({ "notifications": {} })))
         .await;
-    assert_eq!(
-        client.message().await["result"]["_meta"][pegboard_testkit::META_SUBSCRIPTION],
-        5
-    );
+    assert_eq!(client.message().await["result"]["_meta"][meta::SUBSCRIPTION_ID], 5);
     assert_eq!(handle.listeners(), 0);
 }
 
