@@ -31,17 +31,31 @@ mod daemon_kills;
 mod daemon_restarts;
 #[cfg(target_os = "linux")]
 mod daemon_terminal;
+mod demo_server;
+mod docs;
+#[cfg(target_os = "linux")]
+mod doctor;
 #[cfg(target_os = "linux")]
 mod doors;
+mod ends;
+mod everyday;
+mod find;
+#[cfg(target_os = "linux")]
+mod first_line;
 #[cfg(unix)]
 mod gateway;
+mod generate;
 mod help;
 mod home;
+#[cfg(unix)]
+mod host_files;
 #[cfg(unix)]
 mod http_api;
 #[cfg(unix)]
 mod http_changes;
 mod interrupt;
+#[cfg(unix)]
+mod logs;
 mod mask;
 #[cfg(unix)]
 mod mcp;
@@ -60,11 +74,15 @@ mod pty;
 #[cfg(target_os = "linux")]
 mod questions;
 #[cfg(unix)]
+mod recording;
+#[cfg(unix)]
 mod reload_load;
 mod resources;
 #[cfg(unix)]
 mod result_settings;
 mod safety;
+#[cfg(target_os = "linux")]
+mod screens;
 #[cfg(unix)]
 mod serve;
 #[cfg(unix)]
@@ -73,6 +91,7 @@ mod serve_oauth;
 mod serve_scopes;
 #[cfg(unix)]
 mod serve_tls;
+mod servers;
 #[cfg(unix)]
 mod sign_in;
 #[cfg(target_os = "linux")]
@@ -91,4 +110,6 @@ mod token;
 #[cfg(unix)]
 mod told_failures;
 mod tools;
+#[cfg(target_os = "linux")]
+mod torture;
 mod trust;

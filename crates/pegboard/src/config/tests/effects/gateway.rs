@@ -15,7 +15,7 @@ const ACCESS_RULES: &str = "../../pegboard-gateway/tests/gateway/http/access_rul
 const INTROSPECTION: &str = "../../pegboard-gateway/tests/gateway/http/introspection.rs";
 
 /// What replicas of a gateway share.
-const REPLICAS: &str = "../../pegboard-cli/tests/deployment/replicas.rs";
+const REPLICAS: &str = "../../pegboard-cli/tests/whole_machine/deployment/replicas.rs";
 
 /// So do those of the HTTP API.
 const SIGN_IN_TOOLS: &str = "../../pegboard-daemon/tests/daemon/sign_in/sign_in_tools.rs";

@@ -1,0 +1,5 @@
+//! `pegboard find` against a fake of the official registry.
+
+mod adding;
+pub(crate) mod registry;
+mod searching;

@@ -1,0 +1,12 @@
+//! `pegboard import`, `install`, `uninstall` and `init`, with the config files of every host in their real shapes.
+
+mod golden;
+mod import;
+mod init;
+mod install;
+mod left_out;
+mod ownership;
+mod restoring;
+mod same_server;
+#[cfg(target_os = "linux")]
+mod terminal;

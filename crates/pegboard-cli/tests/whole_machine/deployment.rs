@@ -1,0 +1,7 @@
+//! The command as a service: under systemd, behind a load balancer, with health checks, and as the files in `packaging` run it.
+
+mod guides;
+mod health;
+mod packaging;
+mod replicas;
+mod service;

@@ -1,0 +1,13 @@
+//! Third-party MCP clients against `pegboard serve` and `pegboard mcp`, over real servers. `scripts/peers` installs both sides.
+
+mod client;
+mod command_lines;
+mod every_client;
+mod gateway;
+mod limits;
+mod plan;
+mod processes;
+mod report;
+mod rmcp_client;
+mod scratch;
+mod tasks;
