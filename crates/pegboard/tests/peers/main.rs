@@ -10,6 +10,7 @@ mod support;
 mod kernel;
 
 mod config_file;
+mod corpus;
 mod everything;
 mod failing_starts;
 mod features;

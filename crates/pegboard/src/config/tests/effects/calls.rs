@@ -4,78 +4,82 @@ use super::Row;
 
 pub(super) const ROWS: &[Row] = &[
     (
-        "settings/retries.rs",
+        "engine/settings/retries.rs",
         "a_call_that_may_have_run_is_retried_as_the_server_is_configured",
         &["retry.mode", "retry.attempts", "retry.unsafe"],
     ),
     (
-        "settings/retries.rs",
+        "engine/settings/retries.rs",
         "a_call_with_its_key_is_retried",
         &["retry.key_argument"],
     ),
     (
-        "settings/retries.rs",
+        "engine/settings/retries.rs",
         "the_waits_before_retries_are_those_of_the_config",
         &["retry.backoff"],
     ),
-    ("settings/retries.rs", "waits_vary_by_the_jitter", &["retry.jitter"]),
     (
-        "settings/retries.rs",
+        "engine/settings/retries.rs",
+        "waits_vary_by_the_jitter",
+        &["retry.jitter"],
+    ),
+    (
+        "engine/settings/retries.rs",
         "a_tool_has_a_retry_rule_of_its_own",
         &["tool.retry", "tool_retry.key_argument"],
     ),
     (
-        "settings/queues.rs",
+        "engine/settings/queues.rs",
         "a_queue_bounds_the_calls_of_its_servers",
         &["tool.queue", "queue.concurrent"],
     ),
     (
-        "settings/policy.rs",
+        "engine/settings/policy.rs",
         "tools_are_shown_and_hidden_by_globs_and_by_their_own_setting",
         &["tool.enabled"],
     ),
     (
-        "settings/policy.rs",
+        "engine/settings/policy.rs",
         "a_person_is_asked_about_the_calls_that_need_approval",
         &["tool.approval"],
     ),
     (
-        "settings/call_limits.rs",
+        "engine/settings/call_limits.rs",
         "an_agent_calls_no_more_often_than_the_rate",
         &["tool.rate"],
     ),
     (
-        "settings/call_limits.rs",
+        "engine/settings/call_limits.rs",
         "a_call_is_repeated_no_more_often_than_the_loop_limit",
         &["tool.loop_limit"],
     ),
     (
-        "settings/policy.rs",
+        "engine/settings/policy.rs",
         "a_model_is_given_the_instructions_of_a_server_and_of_its_tools",
         &["tool.instructions"],
     ),
     (
-        "settings/policy.rs",
+        "engine/settings/policy.rs",
         "a_tool_requires_capabilities_of_the_view",
         &["tool.requires"],
     ),
     (
-        "settings/results.rs",
+        "engine/settings/results.rs",
         "a_result_above_a_limit_is_truncated",
         &["tool.max_result"],
     ),
     (
-        "settings/results.rs",
+        "engine/settings/results.rs",
         "the_form_of_a_result_that_is_its_text_is_chosen",
         &["tool.structured"],
     ),
     (
-        "settings/arguments.rs",
+        "engine/settings/arguments.rs",
         "a_text_is_read_as_the_config_says",
         &["call_arguments.read"],
     ),
     (
-        "settings/arguments.rs",
+        "engine/settings/arguments.rs",
         "arguments_are_checked_as_the_config_says",
         &["call_arguments.check"],
     ),

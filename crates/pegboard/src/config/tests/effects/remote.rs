@@ -4,12 +4,12 @@ use super::Row;
 
 pub(super) const ROWS: &[Row] = &[
     (
-        "settings/credential_sources.rs",
+        "engine/settings/credential_sources.rs",
         "a_token_file_is_read_again_when_the_server_refuses_its_token",
         &["auth.bearer_file"],
     ),
     (
-        "settings/sign_in.rs",
+        "engine/settings/sign_in.rs",
         "the_settings_of_sign_in_are_those_of_the_file",
         &[
             "oauth.client_id",
@@ -45,7 +45,7 @@ pub(super) const ROWS: &[Row] = &[
         ],
     ),
     (
-        "settings/sign_in.rs",
+        "engine/settings/sign_in.rs",
         "short_forms_are_the_settings_of_sign_in",
         &[
             "auth.oauth",
@@ -81,7 +81,7 @@ pub(super) const ROWS: &[Row] = &[
         &["tls.server_id"],
     ),
     (
-        "settings/remote.rs",
+        "engine/settings/remote.rs",
         "credentials_are_sent_as_the_config_names_them",
         &[
             "auth.type",

@@ -4,52 +4,52 @@ use super::Row;
 
 pub(super) const ROWS: &[Row] = &[
     (
-        "settings/top.rs",
+        "engine/settings/top.rs",
         "every_server_starts_from_the_preset",
         &["config.preset"],
     ),
     (
-        "settings/top.rs",
+        "engine/settings/top.rs",
         "tools_are_named_in_the_style_of_the_config",
         &["config.naming"],
     ),
     (
-        "settings/audit.rs",
+        "engine/settings/audit.rs",
         "calls_are_recorded_in_the_file_that_the_config_names",
         &["config.audit", "audit.file"],
     ),
     (
-        "settings/audit.rs",
+        "engine/settings/audit.rs",
         "a_required_log_refuses_calls_that_it_cannot_record",
         &["audit.required"],
     ),
     (
-        "settings/audit.rs",
+        "engine/settings/audit.rs",
         "a_full_file_is_followed_by_another_and_the_oldest_is_removed",
         &["audit.max_size", "audit.max_files"],
     ),
     (
-        "settings/masking.rs",
+        "engine/settings/masking.rs",
         "settings_choose_the_patterns",
         &["config.masking"],
     ),
     (
-        "settings/top.rs",
+        "engine/settings/top.rs",
         "a_board_has_at_most_so_many_servers_and_processes",
         &["config.max_servers", "config.max_processes"],
     ),
     (
-        "settings/top.rs",
+        "engine/settings/top.rs",
         "so_many_servers_are_started_at_once",
         &["config.max_starts"],
     ),
     (
-        "settings/top.rs",
+        "engine/settings/top.rs",
         "a_message_larger_than_its_part_of_the_buffer_budget_fails",
         &["config.max_buffered"],
     ),
     (
-        "settings/queues.rs",
+        "engine/settings/queues.rs",
         "a_queue_bounds_the_calls_of_its_servers",
         &["config.queues"],
     ),

@@ -1,0 +1,5 @@
+//! What a Rust program expects of the public types: traits, words, stored values, builders and names.
+
+mod labels;
+mod names;
+mod stored;

@@ -1,8 +1,0 @@
-//! Results on a whole board: handles, the tool that reads them, handles as arguments, and their expiry.
-
-#[path = "../support/mod.rs"]
-mod support;
-
-mod fixtures;
-mod handles;
-mod policies;
