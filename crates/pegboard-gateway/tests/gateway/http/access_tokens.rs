@@ -357,6 +357,7 @@ async fn ten_thousand_random_tokens_cause_one_fetch_of_keys() {
     let server = issuer.gateway().await;
     let mut http = Http::connect(server.address).await;
     let claims = issuer.claims(&json!({}));
+    let began = tokio::time::Instant::now();
     for number in 0..10_000 {
         let token = match number % 4 {
             0 => unsigned("EdDSA", &claims),
@@ -369,7 +370,10 @@ async fn ten_thousand_random_tokens_cause_one_fetch_of_keys() {
         let answer = http.ask("POST", "/mcp", &headers, &modern_call(1, "who")).await;
         assert_eq!(answer.status, 401, "{number}");
     }
-    assert_eq!(issuer.book().key_requests, 1);
+    // A key that is not known may be looked for again after half a minute, which a busy machine needs for this.
+    let allowed = 1 + usize::try_from(began.elapsed().as_secs()).unwrap() / 30;
+    let made = issuer.book().key_requests;
+    assert!((1..=allowed).contains(&made), "{made} of {allowed}");
     assert_eq!(call_with(&server, &signer.token(&claims)).await.status, 200);
 }
 

@@ -114,15 +114,16 @@ async fn a_request_with_two_lengths_smuggles_no_second_one() {
 #[tokio::test]
 async fn a_slow_reader_does_not_slow_another_client() {
     let server = start().await;
+    // Few, so that the calls end long before a client that reads nothing is cut off, on a busy machine too.
     let mut slow = Vec::new();
-    for _ in 0..8 {
+    for _ in 0..2 {
         let mut http = Http::connect(server.address).await;
         http.send("POST", "/mcp", &modern_headers("big"), &modern_call(1, "big"))
             .await;
         slow.push(http);
     }
     let mut http = Http::connect(server.address).await;
-    for id in 0..50 {
+    for id in 0..20 {
         let response = http
             .ask("POST", "/mcp", &modern_headers("echo"), &modern_call(id, "echo"))
             .await;
