@@ -30,7 +30,7 @@ mod plain_http_client;
 mod request_failure;
 #[cfg(any(feature = "http", feature = "websocket"))]
 mod request_headers;
-mod rpc_error;
+mod server_error;
 #[cfg(feature = "http")]
 mod session_cleanup;
 #[cfg(feature = "sse")]
@@ -61,7 +61,7 @@ pub(crate) use plain_http_client::{failure_text, is_this_machine, pinned_client}
 #[cfg(feature = "http")]
 pub(crate) use plain_http_client::{plain_client, prepare};
 pub(crate) use request_failure::{ConnectFault, FailureKind, WireFailure};
-pub(crate) use rpc_error::{RpcError, URL_ELICITATION_REQUIRED};
+pub(crate) use server_error::ServerError;
 #[cfg(feature = "http")]
 pub(crate) use session_cleanup::clean_up_session;
 #[cfg(test)]

@@ -306,9 +306,9 @@ mod tests {
     use std::error::Error;
 
     use super::*;
-    use crate::transport::{ConnectFault, RpcError, WireFailure};
+    use crate::transport::{ConnectFault, ServerError, WireFailure};
 
-    fn rpc_error(code: i64) -> RpcError {
+    fn rpc_error(code: i64) -> ServerError {
         serde_json::from_value(serde_json::json!({"code": code, "message": "no such note"})).unwrap()
     }
 

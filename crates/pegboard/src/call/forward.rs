@@ -1,5 +1,6 @@
 //! The ends of a forwarded call: whether its result stays unparsed, and what is returned.
 
+use pegboard_protocol::code;
 use serde_json::{Map, Value};
 
 use super::{
@@ -16,7 +17,7 @@ use crate::{
     outcome::{Answer, Failure, ForwardedResult, Outcome, Reply, sanitize_error},
     server::Server,
     session::Fault,
-    transport::{RpcError, URL_ELICITATION_REQUIRED},
+    transport::ServerError,
 };
 
 /// Takes note of the error with which a call ends, if it is passed on.
@@ -58,16 +59,16 @@ fn sanitizes(policy: &Policy) -> bool {
 }
 
 /// Returns the error response in a fault, masked.
-pub(crate) fn forwarded_error(fault: &Fault, server: &Server) -> Option<RpcError> {
+pub(crate) fn forwarded_error(fault: &Fault, server: &Server) -> Option<ServerError> {
     let mut error = fault.rpc_error()?.clone();
     let masker = server.masker().current();
-    if error.code == URL_ELICITATION_REQUIRED
+    if error.code == code::URL_ELICITATION_REQUIRED
         && let Some(data) = &mut error.data
     {
         mask_pages(data, &masker);
     }
     if sanitizes(&server.config_snapshot().policy) {
-        sanitize_error(&mut error.message, error.data.as_mut());
+        sanitize_error(&mut error.error.message, error.error.data.as_mut());
     }
     Some(error)
 }

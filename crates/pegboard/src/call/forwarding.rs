@@ -2,12 +2,13 @@
 
 use std::sync::{Arc, OnceLock};
 
+use pegboard_protocol::RpcError;
 use serde_json::{Value, value::RawValue};
 
 use crate::{
     outcome::{Failure, ForwardedResult},
     session::PassOn,
-    transport::RpcError,
+    transport::ServerError,
 };
 
 /// What a server answered to a request that was passed on. Secrets in it are masked.
@@ -115,7 +116,7 @@ impl Forwarding {
 pub(crate) struct ForwardedCall<'a> {
     forwarding: &'a Forwarding,
     /// The error response of the server, set when the call ends with one.
-    error: OnceLock<Box<RpcError>>,
+    error: OnceLock<Box<ServerError>>,
 }
 
 impl<'a> ForwardedCall<'a> {
@@ -136,13 +137,13 @@ impl<'a> ForwardedCall<'a> {
     }
 
     /// Sets the error response with which the call ends.
-    pub(super) fn set_error(&self, error: RpcError) {
+    pub(super) fn set_error(&self, error: ServerError) {
         // A call ends once.
         let _ = self.error.set(Box::new(error));
     }
 
     /// The error response with which the call has ended.
-    pub(super) fn into_error(self) -> Option<RpcError> {
+    pub(super) fn into_error(self) -> Option<ServerError> {
         self.error.into_inner().map(|error| *error)
     }
 }
@@ -160,11 +161,10 @@ impl Forwarding {
 }
 
 impl Forwarded {
-    pub(crate) fn of_error(error: RpcError) -> Self {
-        Self::Error {
-            code: error.code,
-            message: error.message,
-            data: error.data,
-        }
+    pub(crate) fn of_error(error: ServerError) -> Self {
+        let RpcError {
+            code, message, data, ..
+        } = error.error;
+        Self::Error { code, message, data }
     }
 }

@@ -4,6 +4,7 @@
 
 use std::{collections::BTreeMap, time::Duration};
 
+use pegboard_protocol::code;
 use serde_json::Value;
 use tokio::time::Instant;
 
@@ -19,8 +20,6 @@ use crate::{
 
 /// The shortest and the longest delay between two attempts.
 const DELAY: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(5));
-/// JSON-RPC error: the server's headers and ours disagree about the arguments, so our copy of the tool's schema is outdated.
-const HEADER_MISMATCH: i64 = -32020;
 
 /// Whether it is harmless to run a tool twice. Requests that only read, such as listings, are `Safe`.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -196,7 +195,7 @@ fn remedy(fault: &Fault, attempts: &Attempts, delay: Duration) -> Next {
 
 /// An error response is final, except the one that reports an outdated tool definition.
 fn of_error(code: i64, attempts: &Attempts) -> Next {
-    if code == HEADER_MISMATCH && !attempts.refreshed {
+    if code == code::HEADER_MISMATCH && !attempts.refreshed {
         Next::AgainRefreshed { after: Duration::ZERO }
     } else {
         Next::Stop

@@ -9,6 +9,7 @@ use std::{
     time::Duration,
 };
 
+use pegboard_protocol::code;
 use tokio::time::Instant;
 
 use super::{
@@ -42,8 +43,6 @@ use crate::{
 
 /// How many sessions may end while a task is awaited.
 const MAX_LOST_SESSIONS: u32 = 5;
-/// The error code of a cancelled task.
-const CANCELLED: i64 = -32800;
 
 /// A call that its server runs as a task. Dropping the handle does not affect the task; [`TaskHandle::cancel`] cancels it.
 ///
@@ -322,7 +321,7 @@ impl TaskHandle {
     fn end(&mut self, result: Result<CallResult, Fault>, deadline: Deadline) {
         let status = match &result {
             Ok(result) => status_of(result),
-            Err(fault) if fault.code() == Some(CANCELLED) => TaskStatus::Cancelled,
+            Err(fault) if fault.code() == Some(code::REQUEST_CANCELLED) => TaskStatus::Cancelled,
             Err(_) => TaskStatus::Failed,
         };
         let (view, route) = (self.view.clone(), self.route.clone());

@@ -9,6 +9,7 @@ use std::{
     time::Duration,
 };
 
+use pegboard_protocol::meta;
 use serde_json::{Map, Value};
 use tokio::sync::mpsc;
 
@@ -220,7 +221,7 @@ impl ToolCall {
     /// Makes the call part of a trace: `traceparent` as W3C Trace Context defines it.
     #[must_use]
     pub fn traceparent(self, traceparent: impl Into<String>) -> Self {
-        self.meta("traceparent", traceparent.into())
+        self.meta(meta::TRACEPARENT, traceparent.into())
     }
 
     /// Sets the idempotency key. Calls of this view, or of views of the same [principal](crate::View::principal) with the same credentials, return

@@ -3,6 +3,7 @@
 use std::{collections::BTreeSet, sync::Arc};
 
 use http::{HeaderMap, HeaderName, HeaderValue};
+use pegboard_protocol::header;
 use tokio::time::Instant;
 
 use super::{provider::Credential, request_proof::RequestProof};
@@ -19,7 +20,7 @@ const RESERVED: &[&str] = &[
     "content-type",
     "host",
     "keep-alive",
-    "last-event-id",
+    header::LAST_EVENT_ID,
     "te",
     "trailer",
     "transfer-encoding",

@@ -1,5 +1,6 @@
 //! [`ToolContext`]: the call that a native tool answers.
 
+use pegboard_protocol::{meta, method::notification};
 use serde_json::{Map, Value, json};
 use tokio::sync::mpsc;
 
@@ -46,7 +47,7 @@ impl ToolContext {
         };
         let caller = meta.remove(CALLER_META).unwrap_or_default();
         let text = |key: &str| caller[key].as_str().unwrap_or_default().to_owned();
-        let token = meta.remove("progressToken");
+        let token = meta.remove(meta::PROGRESS_TOKEN);
         Self {
             call: text("call"),
             view: text("view"),
@@ -79,7 +80,7 @@ impl ToolContext {
         if let Some(total) = total.filter(|total| total.is_finite()) {
             params["total"] = total.into();
         }
-        let report = json!({"jsonrpc": "2.0", "method": "notifications/progress", "params": params});
+        let report = json!({"jsonrpc": "2.0", "method": notification::PROGRESS, "params": params});
         let _ = progress.reports.try_send(report);
     }
 }

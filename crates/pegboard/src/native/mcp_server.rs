@@ -2,6 +2,10 @@
 
 use std::collections::HashMap;
 
+use pegboard_protocol::{
+    Version, code,
+    method::{self, notification},
+};
 use serde_json::{Map, Value, json};
 use tokio::{
     io::{AsyncBufReadExt, AsyncWrite, AsyncWriteExt, BufReader, DuplexStream},
@@ -13,7 +17,7 @@ use super::{context::ToolContext, into_answer::ToolError, tool::NativeTools};
 use crate::outcome::Answer;
 
 /// The protocol version that native tools speak.
-const VERSION: &str = "2025-11-25";
+const VERSION: &str = Version::LATEST_LEGACY.as_str();
 /// The largest message that is read. The board that writes them enforces its own limit.
 const MAX_MESSAGE: usize = 64 << 20;
 /// The most calls in flight; the board's own limits are lower.
@@ -89,10 +93,10 @@ impl Calls {
     /// Starts a call. Returns a response only if it fails at once.
     fn start(&mut self, tools: &NativeTools, id: &Value, mut params: Value) -> Option<Value> {
         let Some(tool) = tools.find(params["name"].as_str().unwrap_or_default()) else {
-            return Some(error_response(id, -32602, "there is no such tool"));
+            return Some(error_response(id, code::INVALID_PARAMS, "there is no such tool"));
         };
         if self.running.len() >= MAX_CALLS {
-            return Some(error_response(id, -32603, "too many calls are under way"));
+            return Some(error_response(id, code::INTERNAL_ERROR, "too many calls are under way"));
         }
         let arguments = match params["arguments"].take() {
             Value::Object(arguments) => arguments,
@@ -134,20 +138,26 @@ impl Calls {
 fn handle(tools: &NativeTools, calls: &mut Calls, mut message: Value) -> Option<Value> {
     let (id, params) = (message["id"].take(), message["params"].take());
     let result = match message["method"].as_str()? {
-        "tools/call" => return calls.start(tools, &id, params),
-        "notifications/cancelled" => {
+        method::TOOLS_CALL => return calls.start(tools, &id, params),
+        notification::CANCELLED => {
             calls.cancel(&params["requestId"]);
             return None;
         }
-        "initialize" => json!({
+        method::INITIALIZE => json!({
             "protocolVersion": VERSION,
             "capabilities": {"tools": {}},
             "serverInfo": {"name": "native", "version": env!("CARGO_PKG_VERSION")},
         }),
-        "tools/list" => json!({ "tools": tools.items() }),
-        "ping" => json!({}),
+        method::TOOLS_LIST => json!({ "tools": tools.items() }),
+        method::PING => json!({}),
         _ if id.is_null() => return None,
-        _ => return Some(error_response(&id, -32601, "native tools do not know this method")),
+        _ => {
+            return Some(error_response(
+                &id,
+                code::METHOD_NOT_FOUND,
+                "native tools do not know this method",
+            ));
+        }
     };
     Some(json!({"jsonrpc": "2.0", "id": id, "result": result}))
 }

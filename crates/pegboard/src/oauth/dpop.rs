@@ -8,8 +8,8 @@ use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
-use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
 use http::{HeaderMap, HeaderValue, Method, StatusCode, header::WWW_AUTHENTICATE};
+use pegboard_protocol::jws;
 use ring::{
     rand::SystemRandom,
     signature::{ECDSA_P256_SHA256_FIXED_SIGNING, EcdsaKeyPair, KeyPair as _},
@@ -39,7 +39,7 @@ impl DpopKeys {
     pub(super) fn generate(&self) -> Result<Arc<DpopKey>, String> {
         let made = EcdsaKeyPair::generate_pkcs8(&ECDSA_P256_SHA256_FIXED_SIGNING, &SystemRandom::new());
         let made = made.map_err(|_| "the system gives no random numbers for a key".to_owned())?;
-        self.get(&Secret::new(URL_SAFE_NO_PAD.encode(made.as_ref())))
+        self.get(&Secret::new(jws::encode(made.as_ref())))
     }
 
     /// Forgets a key that is not stored any more.
@@ -79,7 +79,7 @@ pub(super) struct DpopKey {
 impl DpopKey {
     fn parse(stored: &Secret) -> Result<Self, String> {
         let bad = || "the key that the stored token is bound to cannot be read; sign in again".to_owned();
-        let der = URL_SAFE_NO_PAD.decode(stored.expose()).map_err(|_| bad())?;
+        let der = jws::decode(stored.expose()).ok_or_else(bad)?;
         let pair = EcdsaKeyPair::from_pkcs8(&ECDSA_P256_SHA256_FIXED_SIGNING, &der, &SystemRandom::new());
         let pair = pair.map_err(|_| bad())?;
         // An uncompressed point: a byte, then both coordinates.
@@ -87,14 +87,14 @@ impl DpopKey {
             [_, point @ ..] if point.len() == 64 => point.split_at(32),
             _ => return Err(bad()),
         };
-        let (x, y) = (URL_SAFE_NO_PAD.encode(x), URL_SAFE_NO_PAD.encode(y));
+        let (x, y) = (jws::encode(x), jws::encode(y));
         // RFC 7638: the required members in the order of their names, without white space.
         let canonical = format!(r#"{{"crv":"P-256","kty":"EC","x":"{x}","y":"{y}"}}"#);
         let jwk = json!({"kty": "EC", "crv": "P-256", "x": x, "y": y});
-        let header = json!({"typ": "dpop+jwt", "alg": DPOP_ALG, "jwk": jwk});
+        let header = json!({"typ": jws::typ::DPOP, "alg": DPOP_ALG, "jwk": jwk});
         Ok(Self {
             stored: stored.clone(),
-            header: URL_SAFE_NO_PAD.encode(header.to_string()),
+            header: jws::encode_json(&header),
             thumbprint: digest(&canonical),
             origins: Origins::default(),
             pair,
@@ -118,7 +118,7 @@ impl DpopKey {
         let target = target(url);
         let known = self.origins.get(&target);
         let mut claims = json!({
-            "jti": URL_SAFE_NO_PAD.encode(id),
+            "jti": jws::encode(id),
             "htm": method.as_str(),
             "htu": target.as_str(),
             "iat": unix_now().saturating_add_signed(known.skew),
@@ -129,11 +129,11 @@ impl DpopKey {
         if let Some(nonce) = known.nonce {
             claims["nonce"] = nonce.into();
         }
-        let text = format!("{}.{}", self.header, URL_SAFE_NO_PAD.encode(claims.to_string()));
+        let text = format!("{}.{}", self.header, jws::encode_json(&claims));
         let failed = || "a proof of the token's key cannot be signed".to_owned();
         let signature = self.pair.sign(&SystemRandom::new(), text.as_bytes());
-        let signature = URL_SAFE_NO_PAD.encode(signature.map_err(|_| failed())?.as_ref());
-        let mut proof = HeaderValue::from_str(&format!("{text}.{signature}")).map_err(|_| failed())?;
+        let proof = jws::attach_signature(text, signature.map_err(|_| failed())?);
+        let mut proof = HeaderValue::from_str(&proof).map_err(|_| failed())?;
         proof.set_sensitive(true);
         Ok(proof)
     }
@@ -216,7 +216,7 @@ fn target(url: &Url) -> Url {
 }
 
 fn digest(text: &str) -> String {
-    URL_SAFE_NO_PAD.encode(Sha256::digest(text))
+    jws::encode(Sha256::digest(text))
 }
 
 #[cfg(test)]

@@ -1,6 +1,6 @@
 //! Signs assertions of the client (RFC 7523) as compact JWS.
 
-use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
+use pegboard_protocol::jws::{attach_signature, signing_input, typ};
 use ring::{
     rand::SystemRandom,
     signature::{ECDSA_P256_SHA256_FIXED_SIGNING, EcdsaKeyPair, Ed25519KeyPair, RSA_PKCS1_SHA256, RsaKeyPair},
@@ -43,7 +43,7 @@ pub(super) fn client_assertion(
     }
     let mut header = Map::new();
     header.insert("alg".to_owned(), alg.as_str().into());
-    header.insert("typ".to_owned(), "JWT".into());
+    header.insert("typ".to_owned(), typ::JWT.into());
     if let Some(kid) = &key.kid {
         header.insert("kid".to_owned(), kid.clone().into());
     }
@@ -56,13 +56,9 @@ pub(super) fn client_assertion(
         "exp": now + ASSERTION_LIFETIME,
         "jti": random_text()?,
     });
-    let signed = format!("{}.{}", encoded(&Value::Object(header)), encoded(&claims));
+    let signed = signing_input(&Value::Object(header), &claims);
     let signature = pair.sign(signed.as_bytes())?;
-    Ok(Secret::new(format!("{signed}.{}", URL_SAFE_NO_PAD.encode(signature))))
-}
-
-fn encoded(value: &Value) -> String {
-    URL_SAFE_NO_PAD.encode(value.to_string())
+    Ok(Secret::new(attach_signature(signed, signature)))
 }
 
 impl SigningKey {
@@ -121,14 +117,11 @@ impl SigningKey {
 
 #[cfg(test)]
 mod tests {
+    use pegboard_protocol::jws::{Compact, decode, decode_json};
     use rcgen::{KeyPair, PKCS_ECDSA_P256_SHA256, PKCS_ED25519, PublicKeyData as _};
     use ring::signature::{ECDSA_P256_SHA256_FIXED, ED25519, UnparsedPublicKey, VerificationAlgorithm};
 
     use super::*;
-
-    fn decoded(part: &str) -> Value {
-        serde_json::from_slice(&URL_SAFE_NO_PAD.decode(part).unwrap()).unwrap()
-    }
 
     #[test]
     fn an_assertion_names_the_client_and_its_signature_verifies() {
@@ -141,9 +134,12 @@ mod tests {
             let mut key = ClientKey::new(Secret::new(pair.serialize_pem()));
             key.kid = Some("k1".to_owned());
             let signed = client_assertion(&key, "me", "https://as.example", None).unwrap();
-            let parts: Vec<&str> = signed.expose().split('.').collect();
-            assert_eq!(decoded(parts[0]), json!({"alg": alg, "typ": "JWT", "kid": "k1"}));
-            let claims = decoded(parts[1]);
+            let parts = Compact::split(signed.expose()).unwrap();
+            assert_eq!(
+                decode_json(parts.header).unwrap(),
+                json!({"alg": alg, "typ": "JWT", "kid": "k1"})
+            );
+            let claims = decode_json(parts.payload).unwrap();
             assert_eq!(
                 (&claims["iss"], &claims["sub"], &claims["aud"]),
                 (&json!("me"), &json!("me"), &json!("https://as.example"))
@@ -152,10 +148,9 @@ mod tests {
                 claims["exp"].as_u64().unwrap() - claims["iat"].as_u64().unwrap(),
                 ASSERTION_LIFETIME
             );
-            let message = format!("{}.{}", parts[0], parts[1]);
-            let signature = URL_SAFE_NO_PAD.decode(parts[2]).unwrap();
+            let signature = decode(parts.signature).unwrap();
             UnparsedPublicKey::new(verification, pair.der_bytes())
-                .verify(message.as_bytes(), &signature)
+                .verify(parts.signed.as_bytes(), &signature)
                 .unwrap();
         }
     }

@@ -1,6 +1,6 @@
 //! PKCE (RFC 7636): proves that the client that redeems a code is the one that asked for it.
 
-use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
+use pegboard_protocol::jws;
 use sha2::{Digest as _, Sha256};
 
 use super::{error::OAuthError, metadata::ServerMetadata};
@@ -28,7 +28,7 @@ impl Pkce {
             )));
         }
         let verifier = random_text()?;
-        let challenge = URL_SAFE_NO_PAD.encode(Sha256::digest(verifier.as_bytes()));
+        let challenge = jws::encode(Sha256::digest(verifier.as_bytes()));
         Ok(Self {
             verifier: Secret::new(verifier),
             challenge,
@@ -41,7 +41,7 @@ pub(super) fn random_text() -> Result<String, OAuthError> {
     let mut bytes = [0; 32];
     getrandom::fill(&mut bytes)
         .map_err(|error| OAuthError::Setting(format!("the system gives no random numbers: {error}")))?;
-    Ok(URL_SAFE_NO_PAD.encode(bytes))
+    Ok(jws::encode(bytes))
 }
 
 #[cfg(test)]
@@ -58,10 +58,7 @@ mod tests {
         let (a, b) = (Pkce::new(&server, false).unwrap(), Pkce::new(&server, false).unwrap());
         assert_ne!(a.verifier, b.verifier);
         assert_eq!(a.verifier.expose().len(), 43);
-        assert_eq!(
-            a.challenge,
-            URL_SAFE_NO_PAD.encode(Sha256::digest(a.verifier.expose().as_bytes()))
-        );
+        assert_eq!(a.challenge, jws::encode(Sha256::digest(a.verifier.expose().as_bytes())));
     }
 
     #[test]

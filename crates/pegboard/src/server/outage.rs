@@ -6,6 +6,7 @@ mod told;
 use std::time::Duration;
 
 use jiff::Timestamp;
+use pegboard_protocol::code;
 use tokio::time::Instant;
 
 pub(super) use next_start::NextStart;
@@ -424,7 +425,12 @@ impl std::fmt::Display for Outage {
 impl std::error::Error for Outage {}
 
 /// JSON-RPC error codes for an invalid request, method, parameters or protocol version.
-const INVALID: [i64; 4] = [-32600, -32601, -32602, -32022];
+const INVALID: [i64; 4] = [
+    code::INVALID_REQUEST,
+    code::METHOD_NOT_FOUND,
+    code::INVALID_PARAMS,
+    code::UNSUPPORTED_VERSION,
+];
 
 /// Whether the fault shows that the peer is no MCP server, or violates the protocol in the handshake.
 fn is_no_mcp(fault: &FaultKind) -> bool {

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
+use pegboard_protocol::method;
 use serde_json::value::RawValue;
 
 use super::{
@@ -25,7 +26,7 @@ pub fn write_call(id: u64, tool: &str, arguments: &RawValue) -> usize {
         progress_token: Some(id),
         ..Meta::default()
     };
-    json_rpc::request(id, "tools/call", &params, meta).len()
+    json_rpc::request(id, method::TOOLS_CALL, &params, meta).len()
 }
 
 /// Parses the response to a call and returns the size of its content.
@@ -39,7 +40,7 @@ pub fn read_answer(message: &Bytes) -> Option<usize> {
 pub fn read_tools(message: &Bytes, server: &ServerName) -> Vec<Arc<Tool>> {
     let mut catalog = Catalog::default();
     let page = Response::recognize(message)
-        .and_then(|(_, response)| pagination::Page::parse(&response, "tools", "tools/list").ok());
+        .and_then(|(_, response)| pagination::Page::parse(&response, "tools", method::TOOLS_LIST).ok());
     if let Some(page) = page {
         catalog.read_tools(server, page.items, HeaderRule::Ignored);
     }

@@ -5,6 +5,7 @@ use std::{
     time::Duration,
 };
 
+use pegboard_protocol::method;
 use serde_json::Value;
 use tokio::time::Instant;
 
@@ -131,7 +132,10 @@ impl Session {
             return Ok(listed);
         }
         let deadline = Deadline::within(self.limits.list_timeout);
-        match self.list("resources/list", "resources", deadline, &mut listed).await {
+        match self
+            .list(method::RESOURCES_LIST, "resources", deadline, &mut listed)
+            .await
+        {
             Ok(items) => {
                 listed.catalog.resources = listed.catalog.read_resources(&self.server, items, "uri");
             }
@@ -144,7 +148,12 @@ impl Session {
                 }
             }
         }
-        let templates = self.list("resources/templates/list", "resourceTemplates", deadline, &mut listed);
+        let templates = self.list(
+            method::RESOURCES_TEMPLATES_LIST,
+            "resourceTemplates",
+            deadline,
+            &mut listed,
+        );
         match templates.await {
             Ok(items) => {
                 listed.catalog.templates = listed.catalog.read_resources(&self.server, items, "uriTemplate");
@@ -165,7 +174,7 @@ impl Session {
             return Ok(listed);
         }
         let deadline = Deadline::within(self.limits.list_timeout);
-        match self.list("prompts/list", "prompts", deadline, &mut listed).await {
+        match self.list(method::PROMPTS_LIST, "prompts", deadline, &mut listed).await {
             Ok(items) => listed.catalog.read_prompts(&self.server, items),
             Err(fault) => {
                 listed.warn_of("prompts", &fault, before)?;

@@ -10,6 +10,10 @@ use std::{
 };
 
 use bytes::Bytes;
+use pegboard_protocol::{
+    Version,
+    method::{self, notification},
+};
 use tokio::{sync::oneshot, time::Instant};
 use tokio_util::task::{AbortOnDropHandle, TaskTracker};
 
@@ -27,9 +31,6 @@ use super::{
     trace,
 };
 use crate::transport::{Delivery, Envelope, ModernEnvelope, Outgoing, Sent, Wire, WireFailure};
-
-/// The only protocol version that has JSON-RPC batches.
-const WITH_BATCHES: &str = "2025-03-26";
 
 /// How long a server may take to accept a notification.
 const NOTIFICATION_TIMEOUT: Duration = Duration::from_secs(10);
@@ -110,8 +111,9 @@ impl RpcConnection {
 
     pub(super) fn set_framing(&mut self, framing: Framing) {
         self.dispatcher.accept_requests(framing.modern_meta.is_none());
+        let version = framing.version.as_deref().and_then(Version::parse);
         self.dispatcher
-            .accept_batches(framing.version.as_deref() == Some(WITH_BATCHES));
+            .accept_batches(version.is_some_and(Version::has_batches));
         self.framing = framing;
     }
 
@@ -150,13 +152,13 @@ impl RpcConnection {
         registered: impl FnOnce(u64),
     ) -> Result<InFlight<'_>, Fault> {
         let receiver = self.dispatcher.pending().register_for(request.owner.cloned())?;
-        if request.method == "subscriptions/listen" {
+        if request.method == method::SUBSCRIPTIONS_LISTEN {
             self.dispatcher.pending().mark_stream(receiver.id);
         }
         registered(receiver.id);
         let in_flight = InFlight {
             connection: self,
-            is_cancellable: request.method != "initialize",
+            is_cancellable: request.method != method::INITIALIZE,
             is_open: true,
             started: Instant::now(),
             receiver,
@@ -333,12 +335,12 @@ impl InFlight<'_> {
             let params = Params::default()
                 .with("requestId", &id)
                 .with("reason", "the caller gave up");
-            connection.send_notification("notifications/cancelled", &params, None);
+            connection.send_notification(notification::CANCELLED, &params, None);
         }
         if let Some(owner) = owner.filter(|owner| owner.is_private() && owner.request() == id) {
             if never_sent {
                 owner.set_unsent();
-            } else if let Some(probe) = connection.send_and_forget(&Request::new("ping", Params::default())) {
+            } else if let Some(probe) = connection.send_and_forget(&Request::new(method::PING, Params::default())) {
                 owner.cancelled_before(probe);
             }
         }

@@ -6,6 +6,11 @@ use std::{
 };
 
 use bytes::Bytes;
+use pegboard_protocol::{
+    code,
+    method::{self, notification},
+    rpc::Envelope,
+};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use tokio::sync::{Notify, mpsc};
@@ -15,7 +20,7 @@ use super::{
     clock::Clock,
     events::{Audience, ListKind},
     fault::Fault,
-    json_rpc::{self, Incoming},
+    json_rpc,
     notifications::{Notifications, Source},
     pending_requests::PendingRequests,
     progress::{Progress, ProgressSubscribers},
@@ -27,15 +32,13 @@ use crate::{
     mask::ServerMasker,
     name::ServerName,
     sync::atomic::{AtomicBool, AtomicU64, Ordering},
-    transport::{ByteBudget, EndReason, FailureKind, Inbox, NoRoom, RpcError, Sent, WireEnd, WireFailure},
+    transport::{ByteBudget, EndReason, FailureKind, Inbox, NoRoom, Sent, ServerError, WireEnd, WireFailure},
 };
 
 /// After this many unexpected messages the connection is closed.
 const MAX_UNEXPECTED: u64 = 100;
 /// The weight of a request in the era in which servers send none: ten of them close the connection.
 const MODERN_REQUEST: u64 = MAX_UNEXPECTED / 10;
-/// The error code of a cancelled request.
-const CANCELLED: i64 = -32800;
 /// How many requests of the server may be queued. Further ones are dropped.
 const REQUEST_QUEUE: usize = 64;
 
@@ -199,10 +202,9 @@ impl Dispatcher {
         self.note_unexpected("a batch, which this protocol version does not have");
         let parts: Vec<&RawValue> = serde_json::from_slice(batch).ok()?;
         let failed = parts.into_iter().filter_map(|part| {
-            let incoming: Incoming<'_> = serde_json::from_str(part.get()).ok()?;
-            let id = incoming
-                .our_id()
-                .filter(|id| incoming.method.is_none() && origin.may_respond_to(*id))?;
+            let incoming = json_rpc::parse(part.get().as_bytes()).ok()?;
+            let id =
+                json_rpc::our_id(&incoming).filter(|id| incoming.method.is_none() && origin.may_respond_to(*id))?;
             let why = "it came in a batch, which this protocol version does not have";
             self.pending.resolve(id, Err(Fault::unreadable(why))).then_some(id)
         });
@@ -222,7 +224,7 @@ impl Dispatcher {
         if let Some((id, response)) = Response::recognize(message) {
             return self.complete(id, Ok(response), origin);
         }
-        let incoming: Incoming<'_> = match serde_json::from_slice(message) {
+        let incoming = match json_rpc::parse(message) {
             Ok(incoming) => incoming,
             Err(error) => return self.malformed(message, &error.to_string(), origin),
         };
@@ -242,12 +244,12 @@ impl Dispatcher {
         }
     }
 
-    fn response(&self, message: &Bytes, incoming: &Incoming<'_>, origin: Origin) -> Option<u64> {
-        let Some(id) = incoming.our_id() else {
+    fn response(&self, message: &Bytes, incoming: &Envelope<'_>, origin: Origin) -> Option<u64> {
+        let Some(id) = json_rpc::our_id(incoming) else {
             self.note_unexpected("an answer without an id of ours");
             return None;
         };
-        let result = incoming.outcome();
+        let result = json_rpc::outcome(incoming);
         self.complete(
             id,
             result.map(|result| Response::verified(message, result.get())),
@@ -295,7 +297,9 @@ impl Dispatcher {
             method: method.to_owned(),
             params: params.map(RawValue::to_owned),
             attribution: match method {
-                "elicitation/create" | "sampling/createMessage" | "roots/list" => self.attribute(origin),
+                method::ELICITATION_CREATE | method::SAMPLING_CREATE_MESSAGE | method::ROOTS_LIST => {
+                    self.attribute(origin)
+                }
                 _ => Attribution::Connection,
             },
             guard: self.server_requests.begin(self.clock, id.get()),
@@ -318,11 +322,11 @@ impl Dispatcher {
 
     fn notification(&self, method: &str, params: Option<&RawValue>, origin: Origin) {
         match method {
-            "notifications/progress" => self.progress_notification(params),
-            "notifications/cancelled" => self.cancelled_notification(params, origin),
-            "notifications/tools/list_changed" => self.note_list_changed(ListKind::Tools),
-            "notifications/resources/list_changed" => self.note_list_changed(ListKind::Resources),
-            "notifications/prompts/list_changed" => self.note_list_changed(ListKind::Prompts),
+            notification::PROGRESS => self.progress_notification(params),
+            notification::CANCELLED => self.cancelled_notification(params, origin),
+            notification::TOOLS_LIST_CHANGED => self.note_list_changed(ListKind::Tools),
+            notification::RESOURCES_LIST_CHANGED => self.note_list_changed(ListKind::Resources),
+            notification::PROMPTS_LIST_CHANGED => self.note_list_changed(ListKind::Prompts),
             _ => match self.notifications.get() {
                 Some(notifications) => notifications.receive(method, params, self.source(origin)),
                 None => {
@@ -396,12 +400,7 @@ impl Dispatcher {
             return;
         };
         let is_known = if self.is_modern.load(Ordering::Relaxed) {
-            let ended = RpcError {
-                code: CANCELLED,
-                message: "the server ended it".to_owned(),
-                data: None,
-                masked: None,
-            };
+            let ended = ServerError::new(code::REQUEST_CANCELLED, "the server ended it");
             let ours = id.get().parse().ok().filter(|id| origin.may_respond_to(*id));
             let stream = ours.filter(|id| self.pending.is_stream(*id));
             stream.is_some_and(|id| self.pending.resolve(id, Err(ended.into())))

@@ -2,13 +2,14 @@
 
 use std::{fmt, time::Duration};
 
+use pegboard_protocol::code;
 use tokio::time::Instant;
 
 use crate::{
     credential::Remedy,
     hint::Hint,
     mask::ServerMasker,
-    transport::{DialError, EndReason, FailureKind, RpcError, Sent, WireEnd, WireFailure},
+    transport::{DialError, EndReason, FailureKind, Sent, ServerError, WireEnd, WireFailure},
 };
 
 /// Why a request failed, and whether the server can have carried it out.
@@ -22,7 +23,7 @@ pub(crate) struct Fault {
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum FaultKind {
     /// The server sent an error response.
-    Error(RpcError),
+    Error(ServerError),
     /// The transport lost the request or its response.
     Wire(WireFailure),
     /// The whole connection ended.
@@ -44,7 +45,14 @@ pub(crate) enum FaultKind {
 }
 
 /// Error codes that prove that the server did not run the request.
-const REJECTING: &[i64] = &[-32700, -32600, -32601, -32020, -32021, -32022];
+const REJECTING: &[i64] = &[
+    code::PARSE_ERROR,
+    code::INVALID_REQUEST,
+    code::METHOD_NOT_FOUND,
+    code::HEADER_MISMATCH,
+    code::MISSING_CAPABILITY,
+    code::UNSUPPORTED_VERSION,
+];
 
 impl Fault {
     /// A response that violates the protocol.
@@ -105,7 +113,7 @@ impl Fault {
     }
 
     /// Returns the server's error response, also one in the body of an HTTP error.
-    pub(crate) fn rpc_error(&self) -> Option<&RpcError> {
+    pub(crate) fn rpc_error(&self) -> Option<&ServerError> {
         match (&self.kind, self.wire_kind()) {
             (FaultKind::Error(error), _) | (_, Some(FailureKind::Rpc(error))) => Some(error),
             _ => None,
@@ -130,7 +138,7 @@ impl Fault {
     }
 
     pub(crate) fn is_unknown_method(&self) -> bool {
-        self.code() == Some(-32601)
+        self.code() == Some(code::METHOD_NOT_FOUND)
     }
 
     /// Returns `true` if the transport failed, as opposed to the server. A timeout, an HTTP 5xx status and a web page in place of a response
@@ -217,8 +225,8 @@ impl Fault {
     }
 }
 
-impl From<RpcError> for Fault {
-    fn from(error: RpcError) -> Self {
+impl From<ServerError> for Fault {
+    fn from(error: ServerError) -> Self {
         Self {
             sent: if REJECTING.contains(&error.code) {
                 Sent::Rejected

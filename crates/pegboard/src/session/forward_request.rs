@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 
+use pegboard_protocol::meta;
 use serde_json::value::RawValue;
 
 use super::{
@@ -9,7 +10,7 @@ use super::{
     fault::Fault,
     host::OnBehalf,
     input_rounds::{FinalResponse, RoundsRequest},
-    json_rpc::{self, Params},
+    json_rpc::Params,
     mcp_session::Session,
     pass_on::{self, PassOn},
     patience::Patience,
@@ -78,7 +79,7 @@ fn meta(params: &RawValue) -> String {
             && let Ok(meta) = serde_json::from_str::<&RawValue>(value)
         {
             pass_on::each_field(meta, |key, value| {
-                if !json_rpc::is_reserved(key) {
+                if !meta::is_reserved(key) {
                     out.push_raw(key, value);
                 }
             });

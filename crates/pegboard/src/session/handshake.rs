@@ -7,7 +7,6 @@
 
 mod connect_attempt;
 mod over_pipe;
-mod protocol_versions;
 
 use std::{
     fmt,
@@ -18,6 +17,7 @@ use std::{
     time::Duration,
 };
 
+use pegboard_protocol::Version;
 use tokio_util::task::TaskTracker;
 
 use super::{
@@ -37,7 +37,6 @@ use crate::{
     transport::{DialError, FailureKind, Target},
 };
 use connect_attempt::{ConnectAttempt, Established};
-use protocol_versions::MODERN_VERSION;
 
 /// The timeout of `server/discover` if the server's era is not known.
 const PROBE_TIMEOUT: Duration = Duration::from_secs(5);
@@ -208,7 +207,10 @@ impl ConnectAttempt<'_> {
         match &self.spec.era {
             EraChoice::Modern => (true, false),
             EraChoice::Legacy => (false, true),
-            EraChoice::Version(version) => (version == MODERN_VERSION, version != MODERN_VERSION),
+            EraChoice::Version(version) => {
+                let is_modern = is_modern(version);
+                (is_modern, !is_modern)
+            }
             EraChoice::Auto | EraChoice::Probe => (true, true),
         }
     }
@@ -316,4 +318,9 @@ impl Hint for ConnectError {
         };
         Some(hint.to_owned())
     }
+}
+
+/// Returns whether the config names a version without a handshake.
+fn is_modern(version: &str) -> bool {
+    Version::parse(version).is_some_and(Version::is_modern)
 }

@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 
 use bytes::Bytes;
+use pegboard_protocol::{code, method};
 use serde::{Deserialize, de::DeserializeOwned};
 use serde_json::{Map, Value, value::RawValue};
 use tokio::time::Instant;
@@ -26,7 +27,6 @@ use crate::{
     caller::Principal,
     outcome::{ForwardedResult, ResultKind},
     status::Era,
-    transport::URL_ELICITATION_REQUIRED,
 };
 
 /// How often a server may ask for input before it must send a result.
@@ -59,7 +59,7 @@ impl RoundsRequest<'_> {
     /// The params that a client of the program cannot add.
     fn own_params(&self) -> &'static [&'static str] {
         match &*self.method {
-            "tools/call" => &["_meta", "name", "arguments"],
+            method::TOOLS_CALL => &["_meta", "name", "arguments"],
             _ => &["_meta"],
         }
     }
@@ -193,7 +193,7 @@ impl Session {
             owner: request.in_flight.as_ref().map(CallInFlight::owner),
             capabilities: request.pass_on.capabilities,
             name: request.about,
-            takes_progress: request.progress.is_some() || request.method == "tools/call",
+            takes_progress: request.progress.is_some() || request.method == method::TOOLS_CALL,
             ..Request::new(request.method.clone(), params)
         };
         let (progress, owner) = (request.progress.as_mut(), round.owner);
@@ -296,7 +296,7 @@ impl Session {
 
     /// Returns `true` if the request failed because the user must visit a page first, and the host can send the user there.
     fn needs_url_elicitation(&self, fault: &Fault, request: &RoundsRequest<'_>) -> bool {
-        fault.code() == Some(URL_ELICITATION_REQUIRED)
+        fault.code() == Some(code::URL_ELICITATION_REQUIRED)
             && self.peer.era == Era::Legacy
             && !request.pass_on.returns_input_requests
             && self.responder.offers_url_elicitation(request.on_behalf)

@@ -1,12 +1,13 @@
 //! JSON-RPC messages: outbound ones are serialised without a JSON tree, inbound ones are parsed as an envelope with a raw payload.
 
-use std::{borrow::Cow, fmt::Write as _};
+use std::fmt::Write as _;
 
+use pegboard_protocol::{meta, rpc::Envelope};
 use serde::{Deserialize, Serialize, de::IgnoredAny};
 use serde_json::{Map, Value, value::RawValue};
 
 use super::fault::Fault;
-use crate::transport::RpcError;
+use crate::transport::ServerError;
 
 /// The initial capacity for params, in bytes. Enough for most messages.
 const PARAMS_CAPACITY: usize = 120;
@@ -91,7 +92,7 @@ pub(super) struct Meta<'a> {
 pub(super) fn extra_meta(fields: &Map<String, Value>) -> String {
     let mut out = String::new();
     for (key, value) in fields {
-        if is_reserved(key) {
+        if meta::is_reserved(key) {
             continue;
         }
         if !out.is_empty() {
@@ -100,11 +101,6 @@ pub(super) fn extra_meta(fields: &Map<String, Value>) -> String {
         let _ = write!(out, "{}:{value}", Value::from(key.as_str()));
     }
     out
-}
-
-/// Returns whether a field of `_meta` is reserved for the protocol.
-pub(super) fn is_reserved(key: &str) -> bool {
-    key == "progressToken" || key.starts_with("io.modelcontextprotocol/")
 }
 
 /// Serialises a request.
@@ -155,11 +151,14 @@ fn push_method(out: &mut Vec<u8>, method: &str, params: &Params, meta: Meta<'_>)
         out.extend_from_slice(br#""_meta":{"#);
         out.extend_from_slice(meta.common.as_bytes());
         if !meta.common.is_empty() && !meta.capabilities.is_empty() {
-            out.extend_from_slice(br#","io.modelcontextprotocol/clientCapabilities":"#);
+            out.push(b',');
+            push_meta_key(out, meta::CLIENT_CAPABILITIES);
             push_on_one_line(out, meta.capabilities);
         }
         if !meta.common.is_empty() && !meta.log_level.is_empty() {
-            out.extend_from_slice(br#","io.modelcontextprotocol/logLevel":""#);
+            out.push(b',');
+            push_meta_key(out, meta::LOG_LEVEL);
+            out.push(b'"');
             out.extend_from_slice(meta.log_level.as_bytes());
             out.push(b'"');
         }
@@ -171,12 +170,19 @@ fn push_method(out: &mut Vec<u8>, method: &str, params: &Params, meta: Meta<'_>)
             if !meta.common.is_empty() || !meta.extra.is_empty() {
                 out.push(b',');
             }
-            out.extend_from_slice(br#""progressToken":"#);
+            push_meta_key(out, meta::PROGRESS_TOKEN);
             push_number(out, token);
         }
         out.push(b'}');
     }
     out.extend_from_slice(b"}}");
+}
+
+/// Appends a key of `_meta`. The protocol's keys have no characters that need escaping.
+fn push_meta_key(out: &mut Vec<u8>, key: &str) {
+    out.push(b'"');
+    out.extend_from_slice(key.as_bytes());
+    out.extend_from_slice(b"\":");
 }
 
 /// Appends JSON text on one line. Some transports frame messages by line breaks; valid JSON has raw line breaks only between tokens, so a
@@ -205,42 +211,27 @@ fn push_number(out: &mut Vec<u8>, mut number: u64) {
     out.extend_from_slice(&digits[start..]);
 }
 
-/// The envelope of an inbound message, with a raw payload. Serde rejects duplicates of these keys.
-#[derive(Debug, Deserialize)]
-pub(super) struct Incoming<'a> {
-    /// Not needed, but declared so that duplicates are rejected.
-    #[serde(default, rename = "jsonrpc")]
-    _version: Option<IgnoredAny>,
-    #[serde(borrow, default)]
-    pub(super) id: Option<&'a RawValue>,
-    #[serde(borrow, default)]
-    pub(super) method: Option<Cow<'a, str>>,
-    #[serde(borrow, default)]
-    pub(super) params: Option<&'a RawValue>,
-    #[serde(borrow, default)]
-    pub(super) result: Option<&'a RawValue>,
-    #[serde(borrow, default)]
-    pub(super) error: Option<&'a RawValue>,
+/// Parses an inbound message as an envelope with a raw payload. Serde rejects duplicates of its keys; a member that is null counts as missing.
+pub(super) fn parse(message: &[u8]) -> serde_json::Result<Envelope<'_>> {
+    serde_json::from_slice(message).map(Envelope::without_nulls)
 }
 
-impl Incoming<'_> {
-    /// Returns the result of a response. A response with both a result and an error, or with neither, is unreadable.
-    pub(super) fn outcome(&self) -> Result<&RawValue, Fault> {
-        match (self.result, self.error) {
-            (Some(result), None) => Ok(result),
-            (None, Some(error)) => Err(match serde_json::from_str::<RpcError>(error.get()) {
-                Ok(error) => error.into(),
-                Err(error) => Fault::unreadable(format!("its error cannot be read: {error}")),
-            }),
-            (Some(_), Some(_)) => Err(Fault::unreadable("it is both a result and an error")),
-            (None, None) => Err(Fault::unreadable("it is neither a result nor an error")),
-        }
+/// Returns the result of a response. A response with both a result and an error, or with neither, is unreadable.
+pub(super) fn outcome<'a>(response: &Envelope<'a>) -> Result<&'a RawValue, Fault> {
+    match (response.result, response.error) {
+        (Some(result), None) => Ok(result),
+        (None, Some(error)) => Err(match serde_json::from_str::<ServerError>(error.get()) {
+            Ok(error) => error.into(),
+            Err(error) => Fault::unreadable(format!("its error cannot be read: {error}")),
+        }),
+        (Some(_), Some(_)) => Err(Fault::unreadable("it is both a result and an error")),
+        (None, None) => Err(Fault::unreadable("it is neither a result nor an error")),
     }
+}
 
-    /// Returns the id if it can be one of ours: an unsigned integer, not a string or a float.
-    pub(super) fn our_id(&self) -> Option<u64> {
-        self.id?.get().parse().ok()
-    }
+/// Returns the id if it can be one of ours: an unsigned integer, not a string or a float.
+pub(super) fn our_id(message: &Envelope<'_>) -> Option<u64> {
+    message.id?.get().parse().ok()
 }
 
 /// Finds the id of a malformed response: one with a duplicate key, truncated, or not UTF-8. Returns `None` for a request of the server,
@@ -361,7 +352,7 @@ mod tests {
 
     #[test]
     fn only_a_whole_number_is_one_of_our_ids() {
-        let id = |text: &str| serde_json::from_str::<Incoming<'_>>(text).unwrap().our_id();
+        let id = |text: &str| our_id(&parse(text.as_bytes()).unwrap());
         assert_eq!(id(r#"{"id":7}"#), Some(7));
         for other in [r#"{"id":"7"}"#, r#"{"id":7.0}"#, r#"{"id":null}"#, r#"{"id":-7}"#, "{}"] {
             assert_eq!(id(other), None, "{other}");
@@ -372,9 +363,9 @@ mod tests {
     fn a_message_with_a_key_twice_is_refused() {
         for key in ["jsonrpc", "id", "method", "params", "result", "error"] {
             let text = format!(r#"{{"{key}":"1","{key}":"1"}}"#);
-            assert!(serde_json::from_str::<Incoming<'_>>(&text).is_err(), "{text}");
+            assert!(parse(text.as_bytes()).is_err(), "{text}");
         }
-        assert!(serde_json::from_str::<Incoming<'_>>(r#"{"Id":1,"id":2,"result":{}}"#).is_ok());
+        assert!(parse(br#"{"Id":1,"id":2,"result":{}}"#).is_ok());
     }
 
     #[test]

@@ -3,6 +3,7 @@
 use std::{sync::Arc, time::Duration};
 
 use arc_swap::Guard;
+use pegboard_protocol::{Version, capability, method};
 use serde_json::Value;
 use tokio::time::Instant;
 
@@ -75,8 +76,8 @@ impl Session {
         let deadline = Deadline::within(limit);
         let ping = self.probe_with(
             match self.peer.era {
-                Era::Legacy => "ping",
-                Era::Modern => "server/discover",
+                Era::Legacy => method::PING,
+                Era::Modern => method::SERVER_DISCOVER,
             },
             deadline,
         );
@@ -94,9 +95,9 @@ impl Session {
         };
         match first {
             Some(Ok(())) => Ok(()),
-            Some(Err(_)) => self.probe_with("tools/list", deadline).await,
+            Some(Err(_)) => self.probe_with(method::TOOLS_LIST, deadline).await,
             None => {
-                let listing = self.probe_with("tools/list", deadline);
+                let listing = self.probe_with(method::TOOLS_LIST, deadline);
                 tokio::pin!(listing);
                 let either = futures_util::future::select_ok([ping, listing]).await;
                 either.map(|((), _)| ())
@@ -182,7 +183,9 @@ impl Session {
         let declared = self.peer.capabilities.get(capability);
         match capability {
             // The oldest version has completions without a capability for them.
-            "completions" if &*self.peer.version == "2024-11-05" => self.offers("prompts") || self.offers("resources"),
+            capability::COMPLETIONS if &*self.peer.version == Version::V2024_11_05.as_str() => {
+                self.offers(capability::PROMPTS) || self.offers(capability::RESOURCES)
+            }
             _ => declared.is_some_and(|value| !value.is_null()),
         }
     }

@@ -2,6 +2,7 @@
 
 use std::sync::{Arc, OnceLock};
 
+use pegboard_protocol::meta;
 use serde_json::json;
 
 use super::{connect_spec::ClientInfo, host::Offers};
@@ -37,9 +38,9 @@ impl ModernMeta {
         let offers = offers.unwrap_or(self.default);
         self.texts[offers.index()].get_or_init(|| {
             let meta = json!({
-                "io.modelcontextprotocol/protocolVersion": self.version,
-                "io.modelcontextprotocol/clientInfo": &*self.client,
-                "io.modelcontextprotocol/clientCapabilities": offers.capabilities(Era::Modern, self.has_roots),
+                meta::PROTOCOL_VERSION: self.version,
+                meta::CLIENT_INFO: &*self.client,
+                meta::CLIENT_CAPABILITIES: offers.capabilities(Era::Modern, self.has_roots),
             })
             .to_string();
             meta[1..meta.len() - 1].into()
@@ -50,8 +51,8 @@ impl ModernMeta {
     pub(super) fn text_without_capabilities(&self) -> &str {
         self.without_capabilities.get_or_init(|| {
             let meta = json!({
-                "io.modelcontextprotocol/protocolVersion": self.version,
-                "io.modelcontextprotocol/clientInfo": &*self.client,
+                meta::PROTOCOL_VERSION: self.version,
+                meta::CLIENT_INFO: &*self.client,
             })
             .to_string();
             meta[1..meta.len() - 1].into()

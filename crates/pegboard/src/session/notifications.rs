@@ -8,6 +8,7 @@ use std::{
     },
 };
 
+use pegboard_protocol::{meta, method::notification};
 use serde::Deserialize;
 use serde_json::{Map, Value, value::RawValue};
 use tokio::sync::watch;
@@ -87,22 +88,22 @@ impl Notifications {
     pub(super) fn receive(&self, method: &str, params: Option<&RawValue>, source: Source) {
         let params = params.map_or("{}", RawValue::get);
         match method {
-            "notifications/resources/updated" => {
+            notification::RESOURCES_UPDATED => {
                 if let Ok(Updated { uri }) = serde_json::from_str(params)
                     && uri.len() <= MAX_ID
                 {
                     self.desired_state.publish_resource_updated(&uri, &self.masker);
                 }
             }
-            "notifications/message" => self.log(params, source),
-            "notifications/elicitation/complete" => {
+            notification::MESSAGE => self.log(params, source),
+            notification::ELICITATION_COMPLETE => {
                 if let Ok(Complete { id }) = serde_json::from_str(params)
                     && id.len() <= MAX_ID
                 {
                     self.complete(id);
                 }
             }
-            "notifications/subscriptions/acknowledged" => {
+            notification::SUBSCRIPTIONS_ACKNOWLEDGED => {
                 if let Ok(Acknowledged { notifications, meta }) = serde_json::from_str(params)
                     && self.is_current(&meta)
                 {
@@ -110,7 +111,7 @@ impl Notifications {
                 }
             }
             // The second is the name in the newest era.
-            "notifications/tasks/status" | "notifications/tasks" => {
+            notification::TASKS_STATUS | notification::TASKS => {
                 self.tasks.receive(params, &self.masker);
                 self.task_status(params);
             }
@@ -230,7 +231,7 @@ impl Notifications {
     /// Returns `true` if an acknowledgement belongs to our current `subscriptions/listen` request, or does not say to which.
     fn is_current(&self, meta: &Map<String, Value>) -> bool {
         let listen_id = self.listen_id.load(Ordering::Relaxed);
-        match meta.get("io.modelcontextprotocol/subscriptionId") {
+        match meta.get(meta::SUBSCRIPTION_ID) {
             Some(Value::String(id)) => *id == listen_id.to_string(),
             Some(id) => id.as_u64() == Some(listen_id),
             None => true,

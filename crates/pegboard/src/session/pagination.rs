@@ -3,6 +3,7 @@
 use std::collections::{HashSet, VecDeque};
 
 use bytes::Bytes;
+use pegboard_protocol::method;
 use serde_json::{Map, Value};
 use tokio::task::JoinHandle;
 
@@ -46,7 +47,7 @@ impl Session {
         mut tools: ListedTools,
         partial: &mut PartialCatalog,
     ) -> Result<ListedTools, Fault> {
-        let mut pages = self.pages("tools/list", "tools", deadline);
+        let mut pages = self.pages(method::TOOLS_LIST, "tools", deadline);
         let mut chunks = ParsingChunks::default();
         while let Some(mut items) = pages.next(partial).await? {
             if items.len() <= CHUNK && pages.bytes <= LONG && chunks.queue.is_empty() {

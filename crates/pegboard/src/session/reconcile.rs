@@ -2,6 +2,7 @@
 
 use std::{collections::BTreeMap, convert::Infallible, sync::Arc, time::Duration};
 
+use pegboard_protocol::method::{self, notification};
 use serde_json::{Map, Value};
 use tokio::{sync::watch, time::Instant};
 
@@ -62,7 +63,7 @@ impl Session {
         if has_changed && self.has_offered_roots {
             let sent = self
                 .connection
-                .notify("notifications/roots/list_changed", Params::default())
+                .notify(notification::ROOTS_LIST_CHANGED, Params::default())
                 .await;
             if let Err(fault) = sent {
                 tracing::debug!(fault = %fault.masked(self.masker()), "the server was not told of its new roots");
@@ -93,7 +94,7 @@ impl Session {
         let params = Params::default().with("level", desired.level.as_str());
         let result = self
             .connection
-            .request(Request::new("logging/setLevel", params), self.patience())
+            .request(Request::new(method::LOGGING_SET_LEVEL, params), self.patience())
             .await;
         let result = result.map(drop).map_err(|fault| fault.to_string());
         self.applied.level.send_replace(Some((desired, result)));
@@ -102,7 +103,7 @@ impl Session {
     async fn reconcile_subscriptions(&self, desired: &Desired, is_first: bool) {
         let before = self.applied.subscriptions.borrow().clone();
         for uri in before.keys().filter(|uri| !desired.subscriptions.contains_key(*uri)) {
-            let _ = self.resource_request("resources/unsubscribe", uri).await;
+            let _ = self.resource_request(method::RESOURCES_UNSUBSCRIBE, uri).await;
             self.applied.subscriptions.send_modify(|applied| {
                 applied.remove(uri);
             });
@@ -112,7 +113,7 @@ impl Session {
                 Some((applied, _)) if *applied == revision => continue,
                 // The subscription was dropped and renewed before this ran.
                 Some((_, Ok(()))) => Ok(()),
-                _ => self.resource_request("resources/subscribe", &uri).await,
+                _ => self.resource_request(method::RESOURCES_SUBSCRIBE, &uri).await,
             };
             let result = result.map_err(|fault| fault.to_string());
             let is_accepted = result.is_ok();
@@ -230,7 +231,7 @@ impl Session {
                 .into_iter()
                 .for_each(|notifications| notifications.set_listen_id(id))
         };
-        let request = Request::new("subscriptions/listen", params);
+        let request = Request::new(method::SUBSCRIPTIONS_LISTEN, params);
         let mut in_flight = match self.connection.send_request(&request, registered) {
             Ok(in_flight) => in_flight,
             Err(fault) => return Some(fault),

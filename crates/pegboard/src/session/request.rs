@@ -2,6 +2,7 @@
 
 use std::{borrow::Cow, sync::Arc};
 
+use pegboard_protocol::method;
 use serde_json::value::RawValue;
 
 use super::{
@@ -34,7 +35,7 @@ impl<'a> Request<'a> {
     pub(crate) fn new(method: impl Into<Cow<'static, str>>, params: Params) -> Self {
         let method = method.into();
         Self {
-            takes_progress: method == "tools/call",
+            takes_progress: method == method::TOOLS_CALL,
             method,
             params,
             name: None,

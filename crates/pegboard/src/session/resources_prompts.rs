@@ -1,5 +1,6 @@
 //! Reads resources, gets prompts and completes arguments.
 
+use pegboard_protocol::method;
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
@@ -63,7 +64,7 @@ impl Session {
         on_behalf: OnBehalf<'_>,
     ) -> Result<Vec<ResourceContents>, Fault> {
         let params = || Params::default().with("uri", uri);
-        let request = self.rounds_request("resources/read", uri, on_behalf);
+        let request = self.rounds_request(method::RESOURCES_READ, uri, on_behalf);
         let result: ReadResult = self.masked(self.send_for_result(request, params).await)?;
         let contents = result.contents;
         let mut contents = contents.ok_or_else(|| Fault::unreadable("`contents` is missing"))?;
@@ -82,7 +83,7 @@ impl Session {
         on_behalf: OnBehalf<'_>,
     ) -> Result<FilledPrompt, Fault> {
         let params = || Params::default().with("name", name).with("arguments", arguments);
-        let request = self.rounds_request("prompts/get", name, on_behalf);
+        let request = self.rounds_request(method::PROMPTS_GET, name, on_behalf);
         let result: PromptResult = self.masked(self.send_for_result(request, params).await)?;
         let Some(messages) = result.messages else {
             return Err(Fault::unreadable("`messages` is missing"));
@@ -121,7 +122,7 @@ impl Session {
         let request = Request {
             offers: on_behalf.offers(),
             owner,
-            ..Request::new("completion/complete", params)
+            ..Request::new(method::COMPLETION_COMPLETE, params)
         };
         let registered = |id| owner.into_iter().for_each(|owner| owner.set_request(id));
         let mut sent = self.connection.send_request(&request, registered)?;

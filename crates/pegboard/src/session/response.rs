@@ -5,7 +5,7 @@ use std::ops::Range;
 use bytes::Bytes;
 use serde::de::DeserializeOwned;
 
-use super::{fault::Fault, json_rpc::Incoming};
+use super::{fault::Fault, json_rpc};
 use crate::json_scan::Scan;
 
 /// A result with more bytes than this is copied before slices of it are kept.
@@ -91,9 +91,9 @@ impl Response {
         if self.is_verified {
             return Ok(self.message.clone());
         }
-        match serde_json::from_slice::<Incoming<'_>>(&self.message) {
+        match json_rpc::parse(&self.message) {
             Ok(incoming) if incoming.method.is_some() => Err(Fault::unreadable("it is a request as well")),
-            Ok(incoming) => Ok(self.message.slice_ref(incoming.outcome()?.get().as_bytes())),
+            Ok(incoming) => Ok(self.message.slice_ref(json_rpc::outcome(&incoming)?.get().as_bytes())),
             Err(error) => Err(Fault::unreadable(error.to_string())),
         }
     }

@@ -2,6 +2,7 @@
 
 use std::{collections::HashSet, convert::Infallible, sync::Arc, time::Duration};
 
+use pegboard_protocol::{code, method};
 use serde::Deserialize;
 use serde_json::{Map, Value};
 use tokio::time::Instant;
@@ -26,7 +27,7 @@ use super::{
 use crate::{
     mask::ServerMasker,
     status::Era,
-    transport::{RpcError, Sent},
+    transport::{Sent, ServerError},
 };
 
 /// The poll interval for servers that set none.
@@ -66,7 +67,7 @@ pub(crate) struct Task {
     #[serde(default)]
     result: Option<Value>,
     #[serde(default)]
-    error: Option<RpcError>,
+    error: Option<ServerError>,
     #[serde(default, rename = "inputRequests")]
     input_requests: Option<InputRequests>,
 }
@@ -180,14 +181,18 @@ impl Session {
             polling.report_message(&task.state);
             match (task.state.status, self.peer.era) {
                 (TaskStatus::Working, _) => {}
-                (TaskStatus::Cancelled, _) => return Err(task_fault(&task, -32800, "the task was cancelled")),
+                (TaskStatus::Cancelled, _) => {
+                    return Err(task_fault(&task, code::REQUEST_CANCELLED, "the task was cancelled"));
+                }
                 // In this era the server sends its input requests while `tasks/result` is pending.
                 (_, Era::Legacy) => return self.task_result(&task.id, terms).await,
                 (TaskStatus::InputRequired, Era::Modern) => {
                     let requests = task.input_requests.take().unwrap_or_default();
                     self.send_input(&task.id, requests, &mut inputs, terms).await?;
                 }
-                (TaskStatus::Failed, Era::Modern) => return Err(task_fault(&task, -32603, "the task failed")),
+                (TaskStatus::Failed, Era::Modern) => {
+                    return Err(task_fault(&task, code::INTERNAL_ERROR, "the task failed"));
+                }
                 (TaskStatus::Completed, Era::Modern) => {
                     let result = task.result.take().unwrap_or_default();
                     return serde_json::from_value(result).map_err(|error| Fault::unreadable(error.to_string()));
@@ -206,7 +211,10 @@ impl Session {
             if patience.total.run(waiting).await.is_err() {
                 return Err(Fault::timed_out(polling.started));
             }
-            match self.request_state(terms.request("tasks/get", &task.id), patience).await {
+            match self
+                .request_state(terms.request(method::TASKS_GET, &task.id), patience)
+                .await
+            {
                 Ok(task) => {
                     polling.note_polled(task.state.status);
                     return Ok(task);
@@ -233,7 +241,7 @@ impl Session {
             let mut filter = Map::new();
             filter.insert("taskIds".to_owned(), Value::from(vec![id]));
             let params = Params::default().with("notifications", &filter);
-            let request = terms.of(Request::new("subscriptions/listen", params));
+            let request = terms.of(Request::new(method::SUBSCRIPTIONS_LISTEN, params));
             let until = Patience::until(terms.patience.total);
             let _ = self.connection.request(request, until).await;
         }
@@ -242,7 +250,7 @@ impl Session {
 
     /// Polls a task once.
     pub(crate) async fn task_state(&self, id: &str, patience: Patience) -> Result<Task, Fault> {
-        self.request_state(task_request("tasks/get", id), patience).await
+        self.request_state(task_request(method::TASKS_GET, id), patience).await
     }
 
     async fn request_state(&self, request: Request<'_>, patience: Patience) -> Result<Task, Fault> {
@@ -256,7 +264,7 @@ impl Session {
     /// Requests the result of a task, in the era that has `tasks/result`. The response comes when the task has ended.
     async fn task_result(&self, id: &str, terms: PollTerms<'_>) -> Result<CallResult, Fault> {
         let until = Patience::until(terms.patience.total);
-        let request = terms.request("tasks/result", id);
+        let request = terms.request(method::TASKS_RESULT, id);
         let result = self.connection.request(request, until).await?;
         parse_result(&result)
     }
@@ -272,7 +280,7 @@ impl Session {
 
     /// Requests the cancellation of a task. The server decides whether it ends.
     pub(crate) async fn cancel_task(&self, id: &str) -> Result<(), Fault> {
-        let request = task_request("tasks/cancel", id);
+        let request = task_request(method::TASKS_CANCEL, id);
         self.connection.request(request, self.patience()).await.map(drop)
     }
 
@@ -295,7 +303,7 @@ impl Session {
         inputs.answered.extend(requests.keys().cloned());
         let (patience, on_behalf) = (terms.patience, terms.on_behalf);
         let responses = self.input_responses(requests, patience, on_behalf).await?;
-        let mut request = terms.request("tasks/update", id);
+        let mut request = terms.request(method::TASKS_UPDATE, id);
         request.params = request.params.with("inputResponses", &responses);
         self.connection.request(request, patience).await.map(drop)
     }
@@ -340,14 +348,12 @@ fn task_request<'a>(method: &'static str, id: &'a str) -> Request<'a> {
 
 /// The fault of a task that ended without a result.
 fn task_fault(task: &Task, code: i64, text: &str) -> Fault {
-    let error = task.error.clone().unwrap_or_else(|| RpcError {
-        code,
-        message: match &task.state.message {
+    let error = task.error.clone().unwrap_or_else(|| {
+        let message = match &task.state.message {
             Some(message) => format!("{text}: {message}"),
             None => text.to_owned(),
-        },
-        data: None,
-        masked: None,
+        };
+        ServerError::new(code, message)
     });
     Fault {
         kind: FaultKind::Error(error),
@@ -440,7 +446,9 @@ impl CancelOnDrop<'_> {
 impl Drop for CancelOnDrop<'_> {
     fn drop(&mut self) {
         if self.is_armed {
-            let sent = self.connection.send_and_forget(&task_request("tasks/cancel", &self.id));
+            let sent = self
+                .connection
+                .send_and_forget(&task_request(method::TASKS_CANCEL, &self.id));
             if let (Some(id), Some(owner)) = (sent, &self.owner) {
                 owner.cancelled_before(id);
             }

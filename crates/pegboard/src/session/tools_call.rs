@@ -1,5 +1,9 @@
 //! Sends a `tools/call` request, and waits for its result through input rounds and tasks.
 
+use pegboard_protocol::{
+    capability::{self, extension},
+    method,
+};
 use serde_json::{Map, Value, value::RawValue};
 
 use super::{
@@ -92,7 +96,7 @@ impl Session {
     async fn send_call(&self, call: Call<'_>) -> Result<CallResponse, Fault> {
         let as_task = self.runs_as_task(&call);
         let mut request = RoundsRequest {
-            method: "tools/call".into(),
+            method: method::TOOLS_CALL.into(),
             about: Some(&call.tool.name),
             mirrored: mirrored(call.tool, call.arguments),
             patience: call.patience,
@@ -159,8 +163,8 @@ impl Session {
             path[1..].iter().try_fold(first?, |value, key| value.get(key))
         };
         match self.peer.era {
-            Era::Legacy => at(&["tasks", "requests", "tools", "call"]).is_some(),
-            Era::Modern => at(&["extensions", "io.modelcontextprotocol/tasks"]).is_some(),
+            Era::Legacy => at(&[capability::TASKS, "requests", "tools", "call"]).is_some(),
+            Era::Modern => at(&[capability::EXTENSIONS, extension::TASKS]).is_some(),
         }
     }
 }

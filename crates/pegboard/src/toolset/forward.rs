@@ -1,5 +1,6 @@
 //! Passes calls and other requests on to servers, and returns their results as bytes.
 
+use pegboard_protocol::method;
 use serde_json::value::RawValue;
 use tokio::sync::mpsc;
 
@@ -19,15 +20,15 @@ const MAX_METHOD: usize = 256;
 
 /// Methods that change nothing, so that they are sent again if the session is lost.
 const READING: &[&str] = &[
-    "completion/complete",
-    "ping",
-    "prompts/get",
-    "prompts/list",
-    "resources/list",
-    "resources/read",
-    "resources/templates/list",
-    "tasks/get",
-    "tasks/result",
+    method::COMPLETION_COMPLETE,
+    method::PING,
+    method::PROMPTS_GET,
+    method::PROMPTS_LIST,
+    method::RESOURCES_LIST,
+    method::RESOURCES_READ,
+    method::RESOURCES_TEMPLATES_LIST,
+    method::TASKS_GET,
+    method::TASKS_RESULT,
 ];
 
 impl Toolset {
@@ -129,7 +130,7 @@ impl Toolset {
             live = server.for_questions(live, 0, Deadline::within(LOOKUP_TIMEOUT)).await;
         }
         // Completions are for the person who types; everything else may be for a model.
-        if request.method != "completion/complete" && !server.config().policy.trust {
+        if request.method != method::COMPLETION_COMPLETE && !server.config().policy.trust {
             self.view.rules.taint.mark(&name);
         }
         let limits = server.config_snapshot().limits;
@@ -165,7 +166,7 @@ impl Toolset {
     /// Counts a request within the limits of the view. The cancellation of a task is never refused.
     fn begin_passing(&self, request: &Passed<'_>) -> Result<ViewRequest, Failure> {
         let counted = match request.method {
-            "tasks/cancel" => ViewRequest::of_call(call::generate_id().1),
+            method::TASKS_CANCEL => ViewRequest::of_call(call::generate_id().1),
             _ => self.begin_request()?,
         };
         Ok(match &request.forwarding.id {
@@ -257,13 +258,13 @@ fn check_method(method: &str) -> Result<(), Failure> {
         return Err(Failure::new(Kind::InvalidArguments, message));
     }
     let instead = match method {
-        "tools/call" => "`Toolset::forward_call`",
-        "tools/list" => "`Toolset::list`",
-        "resources/subscribe" | "resources/unsubscribe" => "`Toolset::subscribe`",
-        "subscriptions/listen" => "`Toolset::events`",
-        "logging/setLevel" => "`Toolset::set_log_level`",
-        "initialize" | "server/discover" => "`Toolset::server_info`",
-        "tasks/list" => "the ids of tasks that the client started",
+        method::TOOLS_CALL => "`Toolset::forward_call`",
+        method::TOOLS_LIST => "`Toolset::list`",
+        method::RESOURCES_SUBSCRIBE | method::RESOURCES_UNSUBSCRIBE => "`Toolset::subscribe`",
+        method::SUBSCRIPTIONS_LISTEN => "`Toolset::events`",
+        method::LOGGING_SET_LEVEL => "`Toolset::set_log_level`",
+        method::INITIALIZE | method::SERVER_DISCOVER => "`Toolset::server_info`",
+        method::TASKS_LIST => "the ids of tasks that the client started",
         _ if method.starts_with("notifications/") => "a request",
         _ => return Ok(()),
     };

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use pegboard_protocol::method;
 use serde::Serialize;
 use serde_json::{Map, Value};
 
@@ -74,7 +75,7 @@ impl Toolset {
         let server = &self.server_name(server)?;
         let what = format!("reading {uri}");
         if let Ok(target) = self.server(server) {
-            check_text(&target, "resources/read", uri)?;
+            check_text(&target, method::RESOURCES_READ, uri)?;
         }
         let on_behalf = request.on_behalf(self);
         let reading = self.read_request(server, "resources", &what, |live| async move {

@@ -2,7 +2,7 @@
 
 use std::{fmt, time::Duration};
 
-use super::{delivery::Sent, rpc_error::RpcError};
+use super::{delivery::Sent, server_error::ServerError};
 use crate::{credential::Remedy, hint::Hint, mask::ServerMasker};
 
 /// Why a request got no usable response, and whether it can have run.
@@ -66,7 +66,7 @@ pub(crate) enum FailureKind {
     /// The server no longer knows our session.
     SessionGone,
     /// The server responded with a JSON-RPC error in the body of an HTTP error.
-    Rpc(RpcError),
+    Rpc(ServerError),
     /// Another HTTP status.
     Status { code: u16, retry_after: Option<Duration> },
     /// The queue of outgoing messages is full.

@@ -2,13 +2,11 @@
 
 use base64::{Engine, prelude::BASE64_STANDARD};
 use http::{HeaderMap, HeaderName, HeaderValue, header::AUTHORIZATION};
+use pegboard_protocol::header;
 use url::Url;
 
 use super::dial_error::DialError;
 use crate::config::{Auth, Endpoint};
-
-/// Headers that the protocol defines. They depend on each message, so the config cannot set them.
-const PROTOCOL_HEADERS: &[&str] = &["mcp-session-id", "mcp-protocol-version", "mcp-method", "mcp-name"];
 
 /// The configured headers of every request, including credentials.
 pub(super) fn configured(endpoint: &Endpoint) -> Result<HeaderMap, DialError> {
@@ -16,7 +14,7 @@ pub(super) fn configured(endpoint: &Endpoint) -> Result<HeaderMap, DialError> {
     for (name, value) in &endpoint.headers {
         let key = HeaderName::from_bytes(name.as_bytes())
             .map_err(|_| DialError::Setting(format!("`{name}` cannot be the name of a header")))?;
-        if PROTOCOL_HEADERS.contains(&key.as_str()) {
+        if header::OF_EACH_MESSAGE.contains(&key.as_str()) {
             tracing::warn!("the header `{name}` of the config is not sent: it is part of the protocol");
             continue;
         }

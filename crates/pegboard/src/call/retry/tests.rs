@@ -6,7 +6,7 @@ use super::*;
 use crate::{
     catalog::{Catalog, HeaderRule},
     name::ServerName,
-    transport::{RpcError, SpawnError, WireEnd},
+    transport::{ServerError, SpawnError, WireEnd},
 };
 
 const PLENTY: Duration = Duration::from_secs(60);
@@ -40,13 +40,8 @@ fn error(code: i64, sent: Sent) -> Fault {
     }
 }
 
-fn rpc(code: i64) -> RpcError {
-    RpcError {
-        code,
-        message: "no".into(),
-        data: None,
-        masked: None,
-    }
+fn rpc(code: i64) -> ServerError {
+    ServerError::new(code, "no")
 }
 
 fn ended(reason: EndReason, sent: Sent) -> Fault {

@@ -2,12 +2,15 @@
 
 use std::sync::{Arc, atomic::AtomicBool};
 
+use pegboard_protocol::{
+    Version, code, meta,
+    method::{self, notification},
+};
 use serde::Deserialize;
 use serde_json::{Map, Value};
 use tokio::time::Instant;
 use tokio_util::task::TaskTracker;
 
-use super::protocol_versions::{LEGACY_VERSIONS, MODERN_VERSION};
 use crate::{
     config::{EraChoice, Limits},
     deadline::Deadline,
@@ -143,13 +146,15 @@ impl ConnectAttempt<'_> {
     pub(super) async fn ask_initialize(&self, connection: &RpcConnection) -> Result<InitializeResult, Fault> {
         let requested = match &self.spec.era {
             EraChoice::Version(version) => version.as_str(),
-            EraChoice::Auto | EraChoice::Probe | EraChoice::Modern | EraChoice::Legacy => LEGACY_VERSIONS[0],
+            EraChoice::Auto | EraChoice::Probe | EraChoice::Modern | EraChoice::Legacy => {
+                Version::LATEST_LEGACY.as_str()
+            }
         };
         let params = Params::default()
             .with("protocolVersion", requested)
             .with("capabilities", &self.responder.capabilities(Era::Legacy))
             .with("clientInfo", &*self.spec.client);
-        let request = Request::new("initialize", params);
+        let request = Request::new(method::INITIALIZE, params);
         let patience = Patience::until(self.deadline);
         let result = connection.request_in(&Framing::default(), request, patience).await?;
         parse_result(&result)
@@ -165,7 +170,7 @@ impl ConnectAttempt<'_> {
         let Some(version) = result.version else {
             return Err(Fault::unreadable("it does not name a protocol version"));
         };
-        if !LEGACY_VERSIONS.contains(&version.as_str()) {
+        if Version::parse(&version).is_none_or(Version::is_modern) {
             return Err(no_common_version(&[version]));
         }
         let version: Arc<str> = version.into();
@@ -173,14 +178,14 @@ impl ConnectAttempt<'_> {
             version: Some(version.clone()),
             modern_meta: None,
         });
-        let notified = connection.notify("notifications/initialized", Params::default());
+        let notified = connection.notify(notification::INITIALIZED, Params::default());
         match self.deadline.run(notified).await {
             Ok(notified) => notified?,
             Err(_) => return Err(Fault::timed_out(started)),
         }
         connection
             .wire()
-            .established(&connection.envelope(&Request::new("initialize", Params::default())))
+            .established(&connection.envelope(&Request::new(method::INITIALIZE, Params::default())))
             .await;
         Ok(result.declaration.into_peer_info(Era::Legacy, version))
     }
@@ -202,7 +207,7 @@ impl ConnectAttempt<'_> {
         let mut result = Err(Fault::unreadable("not asked yet"));
         // A server may reject a supported version once, to test whether the client reads its list of versions.
         for _ in 0..2 {
-            let request = Request::new("server/discover", Params::default());
+            let request = Request::new(method::SERVER_DISCOVER, Params::default());
             result = connection
                 .request_in(&framing, request, Patience::until(deadline))
                 .await;
@@ -210,7 +215,7 @@ impl ConnectAttempt<'_> {
                 Err(fault)
                     if supported_versions(fault)
                         .iter()
-                        .any(|version| version == MODERN_VERSION) => {}
+                        .any(|version| version == Version::LATEST_MODERN.as_str()) => {}
                 _ => break,
             }
         }
@@ -219,7 +224,11 @@ impl ConnectAttempt<'_> {
             Err(fault) if supported_versions(&fault).is_empty() => return Err(fault),
             Err(fault) => return Err(no_common_version(&supported_versions(&fault))),
         };
-        if !result.versions.iter().any(|version| version == MODERN_VERSION) {
+        if !result
+            .versions
+            .iter()
+            .any(|version| version == Version::LATEST_MODERN.as_str())
+        {
             return Err(no_common_version(&result.versions));
         }
         Ok(result)
@@ -230,16 +239,23 @@ impl ConnectAttempt<'_> {
         connection.set_framing(self.modern_framing());
         connection
             .wire()
-            .established(&connection.envelope(&Request::new("server/discover", Params::default())))
+            .established(&connection.envelope(&Request::new(method::SERVER_DISCOVER, Params::default())))
             .await;
-        result.declaration.into_peer_info(Era::Modern, MODERN_VERSION.into())
+        result
+            .declaration
+            .into_peer_info(Era::Modern, Version::LATEST_MODERN.as_str().into())
     }
 
     pub(super) fn modern_framing(&self) -> Framing {
         let (responder, client) = (&self.responder, self.spec.client.clone());
-        let meta = ModernMeta::new(MODERN_VERSION, client, responder.offers(), responder.has_roots());
+        let meta = ModernMeta::new(
+            Version::LATEST_MODERN.as_str(),
+            client,
+            responder.offers(),
+            responder.has_roots(),
+        );
         Framing {
-            version: Some(MODERN_VERSION.into()),
+            version: Some(Version::LATEST_MODERN.as_str().into()),
             modern_meta: Some(meta.into()),
         }
     }
@@ -247,10 +263,10 @@ impl ConnectAttempt<'_> {
 
 fn no_common_version(theirs: &[String]) -> Fault {
     let theirs: String = theirs.join(", ").chars().take(200).collect();
-    let ours = LEGACY_VERSIONS.join(", ");
+    let ours = Version::ALL.map(Version::as_str).join(", ");
     Fault {
         kind: FaultKind::NoVersion(format!(
-            "the server speaks the protocol versions [{}], and we speak {MODERN_VERSION}, {ours}",
+            "the server speaks the protocol versions [{}], and we speak {ours}",
             theirs.escape_debug()
         )),
         sent: Sent::Rejected,
@@ -269,7 +285,7 @@ fn supported_versions(fault: &Fault) -> Vec<String> {
         .and_then(Value::as_array);
     let texts = versions.into_iter().flatten().filter_map(Value::as_str);
     match error.code {
-        -32022 => texts.map(str::to_owned).collect(),
+        code::UNSUPPORTED_VERSION => texts.map(str::to_owned).collect(),
         _ => Vec::new(),
     }
 }
@@ -317,10 +333,7 @@ impl Declaration {
     fn into_peer_info(self, era: Era, version: Arc<str>) -> PeerInfo {
         let info = match &self.info {
             Value::Object(info) => Some(info),
-            _ => self
-                .meta
-                .get("io.modelcontextprotocol/serverInfo")
-                .and_then(Value::as_object),
+            _ => self.meta.get(meta::SERVER_INFO).and_then(Value::as_object),
         };
         let text =
             |info: &Map<String, Value>, key: &str| info.get(key).and_then(Value::as_str).unwrap_or_default().to_owned();

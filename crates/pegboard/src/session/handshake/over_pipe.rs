@@ -5,11 +5,12 @@
 
 use std::{sync::atomic::Ordering, time::Duration};
 
+use pegboard_protocol::method;
+
 use super::{
     PROBE_TIMEOUT,
     connect_attempt::{ConnectAttempt, DiscoverResult, Established, InitializeResult},
-    is_lost, legacy, modern,
-    protocol_versions::MODERN_VERSION,
+    is_lost, is_modern, legacy, modern,
 };
 use crate::{
     config::EraChoice,
@@ -44,7 +45,7 @@ impl ConnectAttempt<'_> {
         match (&self.spec.era, remembered) {
             (EraChoice::Legacy, _) => self.connect_legacy().await.map(legacy),
             (EraChoice::Modern, _) => self.connect_modern(self.deadline).await.map(modern),
-            (EraChoice::Version(version), _) if version == MODERN_VERSION => {
+            (EraChoice::Version(version), _) if is_modern(version) => {
                 self.connect_modern(self.deadline).await.map(modern)
             }
             (EraChoice::Version(_), _) => self.connect_legacy().await.map(legacy),
@@ -131,7 +132,7 @@ impl ConnectAttempt<'_> {
 
     /// Returns `true` if the server still answers. Some exit or hang when they get `server/discover` before the handshake is over.
     async fn is_alive(&self, connection: &RpcConnection) -> bool {
-        let ping = Request::new("ping", Params::default());
+        let ping = Request::new(method::PING, Params::default());
         match connection.request(ping, Patience::until(self.probe_deadline())).await {
             Ok(_) => true,
             Err(fault) => matches!(fault.kind, FaultKind::Error(_)),

@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use pegboard_protocol::code;
+
 use crate::sync;
 
 /// How long a user or a model may take to answer. The server may cancel long before.
@@ -14,7 +16,7 @@ pub(in crate::session) type ErrorResponse = (i64, String);
 pub(super) async fn catch_panic<T>(future: impl Future<Output = T>) -> Result<T, ErrorResponse> {
     sync::caught(future).await.map_err(|_| {
         tracing::error!("the host panicked at a question of the server");
-        (-32603, "nobody could answer".to_owned())
+        (code::INTERNAL_ERROR, "nobody could answer".to_owned())
     })
 }
 
@@ -23,5 +25,5 @@ pub(super) async fn with_timeout<T>(
     future: impl Future<Output = Result<T, ErrorResponse>>,
 ) -> Result<T, ErrorResponse> {
     let answered = tokio::time::timeout(ANSWER_TIMEOUT, future).await;
-    answered.unwrap_or_else(|_| Err((-32603, "nobody answered in time".to_owned())))
+    answered.unwrap_or_else(|_| Err((code::INTERNAL_ERROR, "nobody answered in time".to_owned())))
 }

@@ -1,5 +1,6 @@
 //! Elicitation: parses a server's request for input from the user, and defines the user's answers.
 
+use pegboard_protocol::code;
 use serde_json::{Map, Value};
 
 use super::{callback::ErrorResponse, form::Form, page, password_field::wants_password};
@@ -57,7 +58,7 @@ pub enum ElicitAnswer {
 
 /// Parses the params of `elicitation/create`. `order` lists the fields of the form in the server's order.
 pub(super) fn parse(mut params: Value, order: &[String], allows_urls: bool) -> Result<Elicitation, ErrorResponse> {
-    let invalid = |text: &str| (-32602, text.to_owned());
+    let invalid = |text: &str| (code::INVALID_PARAMS, text.to_owned());
     let text = |key: &str| params.get(key).and_then(Value::as_str).map(str::to_owned);
     let mut message = text("message").ok_or_else(|| invalid("`message` is missing"))?;
     let kept = message.floor_char_boundary(MAX_MESSAGE);
@@ -88,7 +89,7 @@ pub(super) fn parse(mut params: Value, order: &[String], allows_urls: bool) -> R
     }
     let schema = params.get_mut("requestedSchema").map(Value::take);
     let schema = schema.ok_or_else(|| invalid("`requestedSchema` is missing"))?;
-    let form = Form::parse(&schema, order).map_err(|problem| (-32602, problem))?;
+    let form = Form::parse(&schema, order).map_err(|problem| (code::INVALID_PARAMS, problem))?;
     if form.fields.iter().any(wants_password) {
         tracing::warn!("a form that asks for a password is refused");
         return Err(invalid(

@@ -2,6 +2,7 @@
 
 use std::{future::Future, pin::Pin};
 
+use pegboard_protocol::code;
 use serde_json::Value;
 
 use super::{
@@ -93,7 +94,7 @@ pub trait Host: Send + Sync + 'static {
     ) -> Boxed<'a, Result<Value, (i64, String)>> {
         let _ = (context, method, params);
         Box::pin(std::future::ready(Err((
-            -32601,
+            code::METHOD_NOT_FOUND,
             "this client does not offer that".to_owned(),
         ))))
     }

@@ -2,6 +2,8 @@
 
 use std::{collections::VecDeque, sync::Arc};
 
+use pegboard_protocol::method;
+
 use super::call_owner::CallOwner;
 use crate::session::{calls_in_flight::Attribution, server_requests::ServerRequest};
 
@@ -45,7 +47,7 @@ enum LaneOf {
 impl LaneOf {
     fn new(request: &ServerRequest) -> Self {
         match &request.attribution {
-            _ if request.method == "tasks/result" => Self::Tasks,
+            _ if request.method == method::TASKS_RESULT => Self::Tasks,
             Attribution::Call(owner) if owner.is_private() => Self::Audience(owner.clone()),
             _ => Self::Connection,
         }

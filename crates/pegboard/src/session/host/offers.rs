@@ -2,6 +2,7 @@
 
 use std::{fmt, sync::Arc};
 
+use pegboard_protocol::capability::{self, extension};
 use serde_json::{Map, Value, json};
 
 use super::host_trait::Host;
@@ -93,17 +94,17 @@ impl Offers {
             if self.has(Self::SAMPLING_CONTEXT) {
                 sampling["context"] = json!({});
             }
-            capabilities.insert("sampling".to_owned(), sampling);
+            capabilities.insert(capability::SAMPLING.to_owned(), sampling);
         }
         match era {
             Era::Legacy if self.allow_tasks() => {
-                capabilities.insert("tasks".to_owned(), self.tasks());
+                capabilities.insert(capability::TASKS.to_owned(), self.tasks());
             }
             Era::Legacy => {}
             Era::Modern => {
                 // Declares that sessions can poll the server's tasks.
-                let extensions = json!({ "io.modelcontextprotocol/tasks": {} });
-                capabilities.insert("extensions".to_owned(), extensions);
+                let extensions = json!({ extension::TASKS: {} });
+                capabilities.insert(capability::EXTENSIONS.to_owned(), extensions);
             }
         }
         Value::Object(capabilities)

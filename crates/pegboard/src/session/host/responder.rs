@@ -8,6 +8,7 @@ use std::{
     },
 };
 
+use pegboard_protocol::{code, meta, method};
 use serde_json::{Map, Value, json};
 
 use super::{
@@ -28,9 +29,6 @@ use crate::{
     session::{calls_in_flight::Attribution, desired_state::DesiredState},
     status::Era,
 };
-
-/// The error code of a question whose call has ended.
-const CANCELLED: i64 = -32800;
 
 /// The host that answers a question of the server, and the call that it belongs to.
 #[derive(Debug, Clone, Copy)]
@@ -128,10 +126,12 @@ impl Responder {
         attribution: &Attribution,
     ) -> Result<Value, ErrorResponse> {
         let needed = match method {
-            "elicitation/create" => Offers::ELICITATION,
-            "sampling/createMessage" => Offers::SAMPLING,
-            "roots/list" if self.offers().has(Offers::ROOTS) => Offers::ROOTS,
-            "tasks/get" | "tasks/result" | "tasks/cancel" | "tasks/list" if self.offers().allow_tasks() => {
+            method::ELICITATION_CREATE => Offers::ELICITATION,
+            method::SAMPLING_CREATE_MESSAGE => Offers::SAMPLING,
+            method::ROOTS_LIST if self.offers().has(Offers::ROOTS) => Offers::ROOTS,
+            method::TASKS_GET | method::TASKS_RESULT | method::TASKS_CANCEL | method::TASKS_LIST
+                if self.offers().allow_tasks() =>
+            {
                 return self.tasks.respond(method, &request.params).await;
             }
             _ => Offers::default(),
@@ -142,7 +142,7 @@ impl Responder {
             // The roots of the config are the same for all callers.
             Attribution::Rejected(why) if needed.are_any() && !(needed == Offers::ROOTS && self.has_roots()) => {
                 tracing::warn!(server = %self.server, why, "a question of the server is rejected");
-                return Err((-32603, (*why).to_owned()));
+                return Err((code::INTERNAL_ERROR, (*why).to_owned()));
             }
             Attribution::Call(owner) => self.asked_for(owner),
             Attribution::Connection | Attribution::Rejected(_) => self.asked_for_none(),
@@ -190,12 +190,12 @@ impl Responder {
             ..asked
         };
         match method {
-            "ping" => Ok(json!({})),
-            "roots/list" if asked.offers(Offers::ROOTS) => self.pass_on(asked, method, params).await,
+            method::PING => Ok(json!({})),
+            method::ROOTS_LIST if asked.offers(Offers::ROOTS) => self.pass_on(asked, method, params).await,
             // All roots may have been removed since the handshake.
-            "roots/list" if self.has_roots() => Ok(json!({ "roots": &*self.desired_state.roots() })),
-            "elicitation/create" if asked.offers(Offers::ELICITATION) => self.elicit(asked, params, &order).await,
-            "sampling/createMessage" if asked.offers(Offers::SAMPLING) => self.sample(asked, params).await,
+            method::ROOTS_LIST if self.has_roots() => Ok(json!({ "roots": &*self.desired_state.roots() })),
+            method::ELICITATION_CREATE if asked.offers(Offers::ELICITATION) => self.elicit(asked, params, &order).await,
+            method::SAMPLING_CREATE_MESSAGE if asked.offers(Offers::SAMPLING) => self.sample(asked, params).await,
             _ => Err(not_offered()),
         }
     }
@@ -213,7 +213,7 @@ impl Responder {
         if asked.host.takes_requests {
             elicitation::parse(params.clone(), order, asked.offers(Offers::PAGES))?;
             self.count_interaction();
-            return self.pass_on(asked, "elicitation/create", params).await;
+            return self.pass_on(asked, method::ELICITATION_CREATE, params).await;
         }
         let request = elicitation::parse(params, order, asked.offers(Offers::PAGES))?;
         let form = request.form.clone();
@@ -241,7 +241,7 @@ impl Responder {
         sampling::prepare_params(asked.host.offers, &mut params)?;
         if !self.desired_state.admit_sampling(limits.per_minute) {
             let text = format!("only {} requests per minute are answered", limits.per_minute);
-            return Err((-32603, text));
+            return Err((code::INTERNAL_ERROR, text));
         }
         sampling::limit_tokens(&mut params, limits.tokens);
         if !host.approve_sampling(context, &params).await {
@@ -249,11 +249,11 @@ impl Responder {
         }
         self.count_interaction();
         if asked.host.takes_requests {
-            let result = self.pass_on(asked, "sampling/createMessage", params).await;
+            let result = self.pass_on(asked, method::SAMPLING_CREATE_MESSAGE, params).await;
             return sampling::check_result(result?);
         }
         let result = host.sample(context, params).await;
-        sampling::check_result(result.map_err(|problem| (-32603, problem))?)
+        sampling::check_result(result.map_err(|problem| (code::INTERNAL_ERROR, problem))?)
     }
 
     /// Has the host answer a request that was checked and masked.
@@ -262,13 +262,13 @@ impl Responder {
             // The task is run here, and progress of the answer reaches no server.
             fields.remove("task");
             if let Some(Value::Object(meta)) = fields.get_mut("_meta") {
-                meta.remove("progressToken");
+                meta.remove(meta::PROGRESS_TOKEN);
             }
         } else {
             params = json!({});
         }
         match asked.host.host.request(self.context(asked), method, params).await {
-            Ok(result) if !result.is_object() => Err((-32603, "the answer is no object".to_owned())),
+            Ok(result) if !result.is_object() => Err((code::INTERNAL_ERROR, "the answer is no object".to_owned())),
             answer => answer,
         }
     }
@@ -276,8 +276,8 @@ impl Responder {
     /// Returns `true` if a user, a model or a client answers the request. All other requests bypass the queue.
     pub(super) fn is_slow(&self, method: &str) -> bool {
         match method {
-            "elicitation/create" | "sampling/createMessage" | "tasks/result" => true,
-            "roots/list" => self.offers().has(Offers::ROOTS),
+            method::ELICITATION_CREATE | method::SAMPLING_CREATE_MESSAGE | method::TASKS_RESULT => true,
+            method::ROOTS_LIST => self.offers().has(Offers::ROOTS),
             _ => false,
         }
     }
@@ -320,12 +320,12 @@ impl Responder {
         let params = self.masked(params);
         let request = elicitation::parse(params.clone(), &[], true)?;
         if request.url.is_none() {
-            return Err((-32602, "`url` is missing".to_owned()));
+            return Err((code::INVALID_PARAMS, "`url` is missing".to_owned()));
         }
         let id = request.id.clone();
         self.count_interaction();
         if asked.host.takes_requests {
-            let result = catch_panic(self.pass_on(asked, "elicitation/create", params)).await??;
+            let result = catch_panic(self.pass_on(asked, method::ELICITATION_CREATE, params)).await??;
             let answer = match result.get("action").and_then(Value::as_str) {
                 Some("accept") => ElicitAnswer::Accept(Map::new()),
                 Some("decline") => ElicitAnswer::Decline,
@@ -355,7 +355,7 @@ impl Responder {
 }
 
 fn not_offered() -> ErrorResponse {
-    (-32601, "this client does not offer that".to_owned())
+    (code::METHOD_NOT_FOUND, "this client does not offer that".to_owned())
 }
 
 /// Responds to a question, unless the call that it belongs to ends before. The host's future is dropped then.
@@ -365,7 +365,7 @@ pub(super) async fn until_ended<T>(
 ) -> Result<T, ErrorResponse> {
     tokio::select! {
         biased;
-        () = attribution.ended() => Err((CANCELLED, "the call that the request belongs to has ended".to_owned())),
+        () = attribution.ended() => Err((code::REQUEST_CANCELLED, "the call that the request belongs to has ended".to_owned())),
         response = responding => response,
     }
 }

@@ -2,6 +2,7 @@
 
 use std::{collections::HashMap, sync::Arc, time::Duration};
 
+use pegboard_protocol::code;
 use tokio::{
     sync::{mpsc, oneshot},
     task::{Id, JoinSet},
@@ -82,7 +83,13 @@ async fn respond(responder: Arc<Responder>, request: ServerRequest, wire: Arc<dy
 }
 
 async fn refuse(responder: Arc<Responder>, request: ServerRequest, wire: Arc<dyn Wire>) {
-    send(&responder, &request, Err((-32603, TOO_MANY.to_owned())), wire).await;
+    send(
+        &responder,
+        &request,
+        Err((code::INTERNAL_ERROR, TOO_MANY.to_owned())),
+        wire,
+    )
+    .await;
 }
 
 /// Sends a response, and waits until the server has accepted it.

@@ -1,5 +1,6 @@
 //! Sampling requests: which params reach the model, and which results reach the server.
 
+use pegboard_protocol::code;
 use serde_json::Value;
 
 use super::{callback::ErrorResponse, offers::Offers};
@@ -7,15 +8,15 @@ use super::{callback::ErrorResponse, offers::Offers};
 /// Validates the params of `sampling/createMessage`, and removes what the host does not offer.
 pub(super) fn prepare_params(offers: Offers, params: &mut Value) -> Result<(), ErrorResponse> {
     let Some(fields) = params.as_object_mut() else {
-        return Err((-32602, "the parameters are no object".to_owned()));
+        return Err((code::INVALID_PARAMS, "the parameters are no object".to_owned()));
     };
     if !fields.get("messages").is_some_and(Value::is_array) {
-        return Err((-32602, "`messages` is missing".to_owned()));
+        return Err((code::INVALID_PARAMS, "`messages` is missing".to_owned()));
     }
     for field in ["tools", "toolChoice"] {
         if fields.get(field).is_some_and(|value| !value.is_null()) && !offers.has(Offers::SAMPLING_TOOLS) {
             let text = format!("`{field}` needs the capability `sampling.tools`, which this client does not have");
-            return Err((-32602, text));
+            return Err((code::INVALID_PARAMS, text));
         }
     }
     if !offers.has(Offers::SAMPLING_CONTEXT) {
@@ -37,7 +38,7 @@ pub(super) fn check_result(result: Value) -> Result<Value, ErrorResponse> {
         None => Ok(result),
         Some(problem) => {
             tracing::warn!(problem, "the host's answer for the model is not sent");
-            Err((-32603, "the model's answer cannot be sent".to_owned()))
+            Err((code::INTERNAL_ERROR, "the model's answer cannot be sent".to_owned()))
         }
     }
 }

@@ -6,6 +6,7 @@ use std::{
 };
 
 use jiff::Timestamp;
+use pegboard_protocol::{code, meta, method};
 use serde_json::{Value, json};
 use tokio::sync::watch;
 use tokio_util::task::AbortOnDropHandle;
@@ -81,12 +82,12 @@ impl HostTasks {
 
     /// Responds to a `tasks/…` request of the server.
     pub(super) async fn respond(&self, method: &str, params: &Value) -> Result<Value, ErrorResponse> {
-        if method == "tasks/list" {
+        if method == method::TASKS_LIST {
             let table = self.lock();
             let tasks: Vec<_> = table.tasks.iter().map(|(number, task)| task.to_json(*number)).collect();
             return Ok(json!({ "tasks": tasks }));
         }
-        let unknown = || (-32602, "there is no such task".to_owned());
+        let unknown = || (code::INVALID_PARAMS, "there is no such task".to_owned());
         let number = params
             .get("taskId")
             .and_then(Value::as_str)
@@ -96,16 +97,16 @@ impl HostTasks {
             let mut table = self.lock();
             let task = table.tasks.get_mut(&number).ok_or_else(unknown)?;
             match method {
-                "tasks/get" => return Ok(task.to_json(number)),
-                "tasks/cancel" if task.status() != "working" => {
-                    return Err((-32602, "the task has ended already".to_owned()));
+                method::TASKS_GET => return Ok(task.to_json(number)),
+                method::TASKS_CANCEL if task.status() != "working" => {
+                    return Err((code::INVALID_PARAMS, "the task has ended already".to_owned()));
                 }
-                "tasks/cancel" => {
+                method::TASKS_CANCEL => {
                     task.work = None;
                     return Ok(task.to_json(number));
                 }
-                "tasks/result" => task.response.clone(),
-                _ => return Err((-32601, "this client does not offer that".to_owned())),
+                method::TASKS_RESULT => task.response.clone(),
+                _ => return Err((code::METHOD_NOT_FOUND, "this client does not offer that".to_owned())),
             }
         };
         // The channel closes without a value when the task is cancelled.
@@ -115,14 +116,14 @@ impl HostTasks {
             .map(|response| response.clone());
         let mut result = match received {
             Ok(Some(response)) => response?,
-            _ => return Err((-32800, "the task was cancelled".to_owned())),
+            _ => return Err((code::REQUEST_CANCELLED, "the task was cancelled".to_owned())),
         };
         if let Value::Object(result) = &mut result {
             let meta = result.entry("_meta").or_insert(Value::Null);
             if !meta.is_object() {
                 *meta = json!({});
             }
-            meta["io.modelcontextprotocol/related-task"] = json!({ "taskId": id(number) });
+            meta[meta::RELATED_TASK] = json!({ "taskId": id(number) });
         }
         Ok(result)
     }
@@ -144,7 +145,10 @@ impl TaskTable {
                 self.tasks.remove(&number);
                 Ok(())
             }
-            None => Err((-32603, "too many questions are being answered already".to_owned())),
+            None => Err((
+                code::INTERNAL_ERROR,
+                "too many questions are being answered already".to_owned(),
+            )),
         }
     }
 }

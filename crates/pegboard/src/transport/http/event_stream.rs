@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use http::HeaderValue;
+use pegboard_protocol::header;
 use reqwest::Response;
 use tokio_util::sync::CancellationToken;
 
@@ -160,7 +161,7 @@ impl HttpSession {
         let envelope = Envelope { version, modern: None };
         let mut headers = mcp_headers(&envelope, session_id.as_ref());
         if let Some(id) = last_id.and_then(|id| HeaderValue::from_str(id).ok()) {
-            headers.insert("last-event-id", id);
+            headers.insert(header::LAST_EVENT_ID, id);
         }
         let response = self.client.get_stream(self.client.url(), headers).await?;
         if !response.status().is_success() {

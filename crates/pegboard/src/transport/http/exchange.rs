@@ -2,6 +2,8 @@
 
 use std::{sync::Arc, time::Duration};
 
+use pegboard_protocol::code;
+
 use super::session::HttpSession;
 use crate::transport::{
     byte_budget::FREE_BYTES,
@@ -177,10 +179,10 @@ fn why_over(failure: &WireFailure, is_modern: bool, is_established: bool) -> Opt
         FailureKind::SessionGone => Some(FORGOTTEN),
         FailureKind::Rpc(error) if is_established => {
             let is_of_other_era = match error.code {
-                -32022..=-32020 => !is_modern,
-                -32000 => is_modern,
+                code if code::refuses_modern_request(code) => !is_modern,
+                code::SERVER_ERROR => is_modern,
                 // These codes also stand for invalid arguments, so the error text decides.
-                -32602 | -32600 => is_refused_for_its_era(failure, is_modern),
+                code::INVALID_PARAMS | code::INVALID_REQUEST => is_refused_for_its_era(failure, is_modern),
                 _ => false,
             };
             is_of_other_era.then_some("the server speaks another protocol version now")
@@ -204,7 +206,7 @@ fn is_refused_for_its_era(failure: &WireFailure, is_modern: bool) -> bool {
     };
     match &failure.kind {
         FailureKind::Rpc(error) if !is_modern => match error.code {
-            -32022..=-32020 => true,
+            code if code::refuses_modern_request(code) => true,
             _ => mentions(&["_meta", "protocolversion", "protocol version"]),
         },
         FailureKind::Rpc(_) | FailureKind::Status { .. } => {

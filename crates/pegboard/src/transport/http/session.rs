@@ -6,6 +6,7 @@ use std::{
 };
 
 use http::{HeaderMap, HeaderValue};
+use pegboard_protocol::header;
 use tokio::{sync::Notify, task::AbortHandle};
 
 use crate::{
@@ -62,7 +63,7 @@ impl HttpSession {
 
     /// Stores the session id of the first response that has one. Fails if a later response has another id.
     pub(super) fn store_session_id(&self, headers: &HeaderMap) -> Result<(), WireFailure> {
-        let Some(id) = headers.get("mcp-session-id") else {
+        let Some(id) = headers.get(header::SESSION_ID) else {
             return Ok(());
         };
         if id.is_empty() || !id.as_bytes().iter().all(|byte| (0x21..=0x7e).contains(byte)) {

@@ -2,8 +2,8 @@
 
 use std::borrow::Cow;
 
-use base64::{Engine, prelude::BASE64_STANDARD};
 use http::{HeaderMap, HeaderName, HeaderValue};
+use pegboard_protocol::header;
 
 use crate::transport::outgoing::Envelope;
 
@@ -11,23 +11,23 @@ use crate::transport::outgoing::Envelope;
 pub(in crate::transport) fn mcp_headers(envelope: &Envelope, session: Option<&HeaderValue>) -> HeaderMap {
     let mut headers = HeaderMap::new();
     if let Some(id) = session {
-        headers.insert("mcp-session-id", id.clone());
+        headers.insert(header::SESSION_ID, id.clone());
     }
     if let Some(version) = envelope
         .version
         .as_deref()
         .and_then(|version| HeaderValue::from_str(version).ok())
     {
-        headers.insert("mcp-protocol-version", version);
+        headers.insert(header::PROTOCOL_VERSION, version);
     }
     if let Some(modern) = &envelope.modern {
-        headers.insert("mcp-method", method(modern.method.clone()));
+        headers.insert(header::METHOD, method(modern.method.clone()));
         if let Some(name) = &modern.name {
-            headers.insert("mcp-name", encode(name));
+            headers.insert(header::NAME, encode(name));
         }
         for (name, value) in &modern.params {
             // The catalogue admits only names that are header tokens, so this does not fail.
-            if let Ok(name) = HeaderName::try_from(format!("mcp-param-{name}")) {
+            if let Ok(name) = HeaderName::try_from(format!("{}{name}", header::PARAM_PREFIX)) {
                 headers.insert(name, encode(value));
             }
         }
@@ -42,45 +42,15 @@ fn method(method: Cow<'static, str>) -> HeaderValue {
     }
 }
 
-/// Encodes a text as a header value: unchanged if it is printable ASCII without surrounding spaces, otherwise as `=?base64?…?=`.
 fn encode(text: &str) -> HeaderValue {
-    let is_plain =
-        text.bytes().all(|byte| (0x20..=0x7e).contains(&byte)) && text.trim() == text && !text.starts_with("=?base64?");
-    let value = if is_plain {
-        HeaderValue::from_str(text)
-    } else {
-        HeaderValue::from_str(&format!("=?base64?{}?=", BASE64_STANDARD.encode(text)))
-    };
-    value.unwrap_or_else(|_| HeaderValue::from_static(""))
+    HeaderValue::from_str(&header::encode_value(text)).unwrap_or_else(|_| HeaderValue::from_static(""))
 }
 
 #[cfg(test)]
 mod tests {
+    use pegboard_protocol::{Version, method};
+
     use super::*;
-
-    #[test]
-    fn only_texts_that_a_header_would_change_are_encoded() {
-        for (text, written) in [
-            ("us west 1", "us west 1"),
-            ("", ""),
-            (" padded ", "=?base64?IHBhZGRlZCA=?="),
-            ("a\r\nb", "=?base64?YQ0KYg==?="),
-            ("\tx", "=?base64?CXg=?="),
-            ("é", "=?base64?w6k=?="),
-            ("=?base64?eA==?=", "=?base64?PT9iYXNlNjQ/ZUE9PT89?="),
-        ] {
-            assert_eq!(encode(text), written, "{text:?}");
-        }
-    }
-
-    /// Decodes a value as a server does.
-    fn decode(value: &str) -> String {
-        let encoded = value.strip_prefix("=?base64?").and_then(|rest| rest.strip_suffix("?="));
-        match encoded {
-            Some(encoded) => String::from_utf8(BASE64_STANDARD.decode(encoded).unwrap()).unwrap(),
-            None => value.to_owned(),
-        }
-    }
 
     fn check(headers: &HeaderMap, name: &str, expected: &str) {
         let values: Vec<_> = headers.get_all(name).iter().collect();
@@ -89,7 +59,10 @@ mod tests {
         assert!(bytes.iter().all(|byte| (0x20..=0x7e).contains(byte)), "{bytes:?}");
         // Surrounding spaces would be trimmed on the way.
         assert_eq!(bytes.trim_ascii(), bytes);
-        assert_eq!(decode(std::str::from_utf8(bytes).unwrap()), expected);
+        assert_eq!(
+            header::decode_value(std::str::from_utf8(bytes).unwrap()).unwrap(),
+            expected
+        );
     }
 
     proptest::proptest! {
@@ -99,15 +72,15 @@ mod tests {
             value in proptest::string::string_regex("(?s).*").unwrap(),
         ) {
             let envelope = Envelope {
-                version: Some("2026-07-28".into()),
+                version: Some(Version::LATEST_MODERN.as_str().into()),
                 modern: Some(crate::transport::ModernEnvelope {
-                    method: "tools/call".into(),
+                    method: method::TOOLS_CALL.into(),
                     name: Some(name.clone()),
                     params: vec![("Region".to_owned(), value.clone()), ("Host".to_owned(), name.clone())],
                 }),
             };
             let headers = mcp_headers(&envelope, None);
-            check(&headers, "mcp-name", &name);
+            check(&headers, header::NAME, &name);
             check(&headers, "mcp-param-region", &value);
             check(&headers, "mcp-param-host", &name);
             proptest::prop_assert!(headers.get("host").is_none());

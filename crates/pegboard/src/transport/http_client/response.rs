@@ -14,7 +14,7 @@ use crate::transport::{
     byte_budget::{self, NoRoom, Quota, ReadPermit},
     delivery::Sent,
     request_failure::{FailureKind, WireFailure},
-    rpc_error::RpcError,
+    server_error::ServerError,
     trim_text::preview,
 };
 
@@ -153,7 +153,7 @@ pub(in crate::transport) async fn status_failure(response: Response, session: In
     }
     #[derive(serde::Deserialize)]
     struct ErrorBody {
-        error: RpcError,
+        error: ServerError,
     }
     let sent = if proves_not_run(status) {
         Sent::Rejected

@@ -1,27 +1,49 @@
-//! A JSON-RPC error object.
+//! [`ServerError`]: the error of a server's response, and whether its text is masked.
+
+use std::ops::{Deref, DerefMut};
+
+use pegboard_protocol::{RpcError, code};
 
 use crate::{
     mask::{Counts, ServerMasker},
     outcome,
 };
 
-/// The error code of MCP's `URLElicitationRequiredError`: the user must visit a page first.
-pub(crate) const URL_ELICITATION_REQUIRED: i64 = -32042;
-
-/// A JSON-RPC error object.
+/// The error of a server's response.
 #[derive(Debug, Clone, PartialEq, serde::Deserialize)]
-pub(crate) struct RpcError {
-    pub(crate) code: i64,
-    #[serde(default)]
-    pub(crate) message: String,
-    #[serde(default)]
-    pub(crate) data: Option<serde_json::Value>,
+#[serde(from = "RpcError")]
+pub(crate) struct ServerError {
+    pub(crate) error: RpcError,
     /// The counts of masked secrets. Set once the server's text is masked.
-    #[serde(skip)]
     pub(crate) masked: Option<Box<Counts>>,
 }
 
-impl RpcError {
+impl From<RpcError> for ServerError {
+    fn from(error: RpcError) -> Self {
+        Self { error, masked: None }
+    }
+}
+
+impl Deref for ServerError {
+    type Target = RpcError;
+
+    fn deref(&self) -> &RpcError {
+        &self.error
+    }
+}
+
+impl DerefMut for ServerError {
+    fn deref_mut(&mut self) -> &mut RpcError {
+        &mut self.error
+    }
+}
+
+impl ServerError {
+    /// An error that the server did not write itself.
+    pub(crate) fn new(code: i64, message: impl Into<String>) -> Self {
+        RpcError::new(code, message).into()
+    }
+
     /// Whether its message or data has more bytes of text than `limit`.
     pub(crate) fn is_longer_than(&self, limit: usize) -> bool {
         let is_long = |data| outcome::is_longer_than(data, limit);
@@ -36,10 +58,10 @@ impl RpcError {
         }
         let masker = masker.current();
         let counts = self.masked.insert(Box::default());
-        masker.mask(&mut self.message, counts);
+        masker.mask(&mut self.error.message, counts);
         // The URLs to visit must stay usable; they are masked where they are shown.
-        if let Some(data) = &mut self.data
-            && self.code != URL_ELICITATION_REQUIRED
+        if let Some(data) = &mut self.error.data
+            && self.error.code != code::URL_ELICITATION_REQUIRED
         {
             masker.mask_value(data, counts);
         }
