@@ -5,11 +5,11 @@ use std::{
     time::Duration,
 };
 
+use pegboard_protocol::Era;
 use serde_json::{Value, json};
 
 use super::{
     client::Client,
-    era::Era,
     stop::{Stop, fail, skip},
     transcript::Transcript,
     wire::Target,

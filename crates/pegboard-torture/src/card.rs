@@ -2,10 +2,11 @@
 
 use std::fmt::Write as _;
 
+use pegboard_protocol::Era;
 use serde::Serialize;
 use serde_json::Value;
 
-use super::{case::Case, era::Era};
+use super::case::Case;
 
 /// The results of all cases.
 #[derive(Debug, Default, Serialize)]

@@ -1,8 +1,9 @@
 //! [`Case`]: one thing that a server must do right.
 
 use futures_util::future::BoxFuture;
+use pegboard_protocol::Era;
 
-use super::{bench::Bench, era::Era, stop::Stop};
+use super::{bench::Bench, stop::Stop};
 
 /// One thing that a server must do right.
 #[derive(Debug)]
@@ -63,7 +64,7 @@ impl Case {
 impl Spec {
     /// The version and the section, for people.
     pub(super) fn of(self, era: Era) -> String {
-        let version = era.version();
+        let version = era.latest().as_str();
         match (self, era) {
             (Self::Both(path), _) => format!("MCP {version}, {path}"),
             (Self::Each(path, _), Era::Legacy) | (Self::Each(_, path), Era::Modern) => format!("MCP {version}, {path}"),

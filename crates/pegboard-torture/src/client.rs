@@ -2,11 +2,14 @@
 
 use std::{collections::VecDeque, time::Duration};
 
+use pegboard_protocol::{
+    Era, code, meta,
+    method::{self, notification},
+};
 use serde_json::{Map, Value, json};
 use tokio::time::{Instant, timeout_at};
 
 use super::{
-    era::Era,
     incoming::Incoming,
     stdio::StdioWire,
     stop::{Stop, fail, skip},
@@ -129,7 +132,7 @@ impl Client {
             "capabilities": {},
             "clientInfo": {"name": "pegboard-torture", "version": env!("CARGO_PKG_VERSION")},
         });
-        self.request("initialize", params).await
+        self.request(method::INITIALIZE, params).await
     }
 
     /// Opens the session: the whole handshake, or `server/discover`.
@@ -145,18 +148,24 @@ impl Client {
         match self.era {
             Era::Modern => {
                 let found = self
-                    .request("server/discover", json!({}))
+                    .request(method::SERVER_DISCOVER, json!({}))
                     .await?
-                    .result("server/discover")?;
+                    .result(method::SERVER_DISCOVER)?;
                 let versions = found.get("supportedVersions").and_then(Value::as_array);
-                let speaks = versions.is_some_and(|all| all.iter().any(|one| one == self.era.version()));
+                let speaks = versions.is_some_and(|all| all.iter().any(|one| one == self.era.latest().as_str()));
                 if !speaks {
-                    return fail(format!("`server/discover` does not offer {}", self.era.version()));
+                    return fail(format!(
+                        "`server/discover` does not offer {}",
+                        self.era.latest().as_str()
+                    ));
                 }
                 Ok(found)
             }
             Era::Legacy => {
-                let result = self.initialize(self.era.version()).await?.result("initialize")?;
+                let result = self
+                    .initialize(self.era.latest().as_str())
+                    .await?
+                    .result(method::INITIALIZE)?;
                 self.set_version(result.get("protocolVersion").and_then(Value::as_str));
                 self.initialized().await?;
                 Ok(result)
@@ -167,7 +176,7 @@ impl Client {
     /// Sends the notification that ends the handshake.
     pub(super) async fn initialized(&mut self) -> Result<(), Stop> {
         let was_aside = std::mem::replace(&mut self.is_aside, true);
-        let sent = self.notify("notifications/initialized", json!({})).await;
+        let sent = self.notify(notification::INITIALIZED, json!({})).await;
         self.is_aside = was_aside;
         sent
     }
@@ -220,11 +229,11 @@ impl Client {
             if let Value::Object(meta) = meta {
                 let client = json!({"name": "pegboard-torture", "version": env!("CARGO_PKG_VERSION")});
                 for (key, value) in [
-                    ("protocolVersion", json!(self.era.version())),
-                    ("clientInfo", client),
-                    ("clientCapabilities", json!({})),
+                    (meta::PROTOCOL_VERSION, json!(self.era.latest().as_str())),
+                    (meta::CLIENT_INFO, client),
+                    (meta::CLIENT_CAPABILITIES, json!({})),
                 ] {
-                    meta.entry(format!("io.modelcontextprotocol/{key}")).or_insert(value);
+                    meta.entry(key).or_insert(value);
                 }
             }
         }
@@ -250,7 +259,7 @@ impl Client {
     pub(super) async fn response(&mut self, id: &Value, of: &str) -> Result<Reply, Stop> {
         let is_it = |message: &Value| is_response(message) && message.get("id") == Some(id);
         let limit = match of {
-            "tools/call" => self.wait * CALL_WAITS,
+            method::TOOLS_CALL => self.wait * CALL_WAITS,
             _ if !self.has_started && matches!(self.wire, Wire::Stdio(_)) => self.start,
             _ => self.wait,
         };
@@ -317,12 +326,12 @@ impl Client {
     /// Keeps a message for later, or answers it if it is a request.
     async fn set_aside(&mut self, message: Value) -> Result<(), Stop> {
         match (message.get("method").and_then(Value::as_str), message.get("id")) {
-            (Some("ping"), Some(id)) => {
+            (Some(method::PING), Some(id)) => {
                 let response = json!({"jsonrpc": "2.0", "id": id, "result": {}}).to_string();
                 self.send_quietly(&response).await
             }
             (Some(_), Some(id)) => {
-                let error = json!({"code": -32601, "message": "this client offers nothing"});
+                let error = json!({"code": code::METHOD_NOT_FOUND, "message": "this client offers nothing"});
                 let response = json!({"jsonrpc": "2.0", "id": id, "error": error}).to_string();
                 self.send_quietly(&response).await
             }
@@ -362,8 +371,8 @@ impl Client {
     /// A request that every server of the era answers.
     pub(super) fn harmless(&self) -> &'static str {
         match self.era {
-            Era::Modern => "server/discover",
-            Era::Legacy => "ping",
+            Era::Modern => method::SERVER_DISCOVER,
+            Era::Legacy => method::PING,
         }
     }
 
@@ -385,7 +394,7 @@ impl Client {
             return Ok(());
         }
         let params = json!({"requestId": id, "reason": "torture"});
-        self.notify("notifications/cancelled", params).await
+        self.notify(notification::CANCELLED, params).await
     }
 
     /// The process of the server; skips the case if there is none.

@@ -9,6 +9,7 @@ use std::{
 use base64::{Engine as _, prelude::BASE64_STANDARD};
 use futures_util::StreamExt as _;
 use pegboard::config::{Auth, Endpoint};
+use pegboard_protocol::{header, meta};
 use reqwest::{
     Client, ClientBuilder, RequestBuilder, Response,
     header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue},
@@ -159,19 +160,21 @@ impl HttpWire {
     fn headers_of(&self, message: &Value) -> Vec<(&'static str, HeaderValue)> {
         let mut headers = Vec::new();
         if let Some(id) = self.session() {
-            headers.push(("mcp-session-id", id));
+            headers.push((header::SESSION_ID, id));
         }
-        let of_meta = message.pointer("/params/_meta/io.modelcontextprotocol~1protocolVersion");
+        let of_meta = message
+            .pointer("/params/_meta")
+            .and_then(|meta| meta.get(meta::PROTOCOL_VERSION));
         let is_modern = of_meta.is_some();
         let version = of_meta.and_then(Value::as_str).or(self.version.as_deref());
         if let Some(version) = version.and_then(|version| HeaderValue::from_str(version).ok()) {
-            headers.push(("mcp-protocol-version", version));
+            headers.push((header::PROTOCOL_VERSION, version));
         }
         if is_modern {
             let text = |pointer: &str| message.pointer(pointer).and_then(Value::as_str).map(encode);
-            headers.extend(text("/method").map(|method| ("mcp-method", method)));
+            headers.extend(text("/method").map(|method| (header::METHOD, method)));
             let name = text("/params/name").or_else(|| text("/params/uri"));
-            headers.extend(name.map(|name| ("mcp-name", name)));
+            headers.extend(name.map(|name| (header::NAME, name)));
         }
         headers
     }
@@ -186,7 +189,7 @@ impl Drop for HttpWire {
                 .client
                 .delete(self.target.url.clone())
                 .headers(self.target.headers.clone())
-                .header("mcp-session-id", id)
+                .header(header::SESSION_ID, id)
                 .timeout(DELETE_TIMEOUT);
             // The server may keep the session; that is no concern of the case that used it.
             runtime.spawn(async move { drop(request.send().await) });
@@ -194,19 +197,13 @@ impl Drop for HttpWire {
     }
 }
 
-/// Encodes a text as a header value, in base64 if a header would change it.
 fn encode(text: &str) -> HeaderValue {
-    let is_plain = text.bytes().all(|byte| (0x20..=0x7e).contains(&byte)) && text.trim() == text;
-    let value = match is_plain {
-        true => HeaderValue::from_str(text),
-        false => HeaderValue::from_str(&format!("=?base64?{}?=", BASE64_STANDARD.encode(text))),
-    };
-    value.unwrap_or_else(|_| HeaderValue::from_static(""))
+    HeaderValue::from_str(&header::encode_value(text)).unwrap_or_else(|_| HeaderValue::from_static(""))
 }
 
 /// Passes on the messages of a response; fails if the connection broke.
 async fn pass_on(response: Response, sender: &mpsc::Sender<Incoming>, session: &SessionId) -> Result<(), String> {
-    if let Some(id) = response.headers().get("mcp-session-id") {
+    if let Some(id) = response.headers().get(header::SESSION_ID) {
         *session.lock().unwrap_or_else(PoisonError::into_inner) = Some(id.clone());
     }
     let status = response.status();

@@ -19,7 +19,6 @@ mod card;
 mod case;
 mod cases;
 mod client;
-mod era;
 #[cfg(target_os = "linux")]
 mod guard;
 mod http;
@@ -34,8 +33,8 @@ mod wire;
 
 pub use card::{Card, CaseResult, Group, Verdict};
 pub use cases::case_names;
-pub use era::Era;
 #[cfg(target_os = "linux")]
 pub use guard::is_guard;
+pub use pegboard_protocol::Era;
 pub use run::{Options, Tried, run};
 pub use wire::Target;

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use futures_util::{StreamExt as _, stream};
+use pegboard_protocol::{Era, meta, method};
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
@@ -12,7 +13,6 @@ use super::{
     case::Case,
     cases,
     client::{Client, START},
-    era::Era,
     stop::{self, Stop},
     transcript::Transcript,
     wire::Target,
@@ -115,7 +115,7 @@ pub async fn run(target: &Target, options: &Options<'_>, show: impl Fn(String)) 
 
 fn info(greeting: &Value) -> Option<Value> {
     let info = greeting.get("serverInfo");
-    let info = info.or_else(|| greeting.pointer("/_meta/io.modelcontextprotocol~1serverInfo"));
+    let info = info.or_else(|| greeting.get("_meta").and_then(|meta| meta.get(meta::SERVER_INFO)));
     info.cloned()
 }
 
@@ -128,7 +128,9 @@ async fn survey(target: &Target, era: Era, wait: Duration, options: &Options<'_>
         client.wait = options.wait;
         // A list that cannot be read is a failure of the cases about lists.
         let tools = match client.capability("tools") {
-            Some(_) => pages(&mut client, "tools/list", "tools").await.unwrap_or_default(),
+            Some(_) => pages(&mut client, method::TOOLS_LIST, "tools")
+                .await
+                .unwrap_or_default(),
             None => Vec::new(),
         };
         let tools: Vec<Value> = tools.into_iter().flatten().collect();

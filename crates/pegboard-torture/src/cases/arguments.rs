@@ -1,5 +1,6 @@
 //! Cases on arguments that a tool's own schema forbids. The call must fail, and the server must survive.
 
+use pegboard_protocol::method;
 use serde_json::{Value, json};
 
 use crate::{
@@ -107,7 +108,7 @@ async fn with_bad(
 
 async fn call(client: &mut Client, tool: &Value, arguments: Value) -> Result<Reply, Stop> {
     let params = json!({"name": name(tool), "arguments": arguments});
-    client.request("tools/call", params).await
+    client.request(method::TOOLS_CALL, params).await
 }
 
 fn must_fail(reply: &Reply, what: &str) -> Result<(), Stop> {

@@ -2,6 +2,10 @@
 
 use std::time::Duration;
 
+use pegboard_protocol::{
+    Era,
+    method::{self, notification},
+};
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
@@ -9,7 +13,6 @@ use crate::{
     bench::Bench,
     case::{Applies, Case, Spec},
     client::{Client, Reply},
-    era::Era,
     sample,
     stop::{Stop, ensure, fail, skip},
 };
@@ -107,7 +110,7 @@ async fn results(bench: &Bench<'_>) -> Result<(), Stop> {
     let tools = bench.callable()?;
     let mut client = bench.session().await?;
     for tool in tools.iter().take(MOST) {
-        let Reply::Result(result) = client.request("tools/call", params(tool)).await? else {
+        let Reply::Result(result) = client.request(method::TOOLS_CALL, params(tool)).await? else {
             bench.advise(format!(
                 "`{}` got a JSON-RPC error; a model sees only results with `isError`",
                 name(tool)
@@ -158,7 +161,7 @@ async fn output_schema(bench: &Bench<'_>) -> Result<(), Stop> {
     }
     let mut client = bench.session().await?;
     for tool in typed.into_iter().take(MOST) {
-        let reply = client.request("tools/call", params(tool)).await?;
+        let reply = client.request(method::TOOLS_CALL, params(tool)).await?;
         let Reply::Result(result) = reply else { continue };
         if result.get("isError") == Some(&json!(true)) {
             continue;
@@ -189,10 +192,10 @@ async fn parallel_calls(bench: &Bench<'_>) -> Result<(), Stop> {
     let mut client = bench.session().await?;
     let ids: Vec<Value> = (0..PARALLEL).map(|number| json!(format!("c{number}"))).collect();
     for id in &ids {
-        client.start_with(id, "tools/call", params(tool)).await?;
+        client.start_with(id, method::TOOLS_CALL, params(tool)).await?;
     }
     for id in &ids {
-        client.response(id, "tools/call").await?;
+        client.response(id, method::TOOLS_CALL).await?;
     }
     client.still_answers().await?;
     let doubled = client.stray_responses().count();
@@ -209,7 +212,7 @@ async fn progress(bench: &Bench<'_>) -> Result<(), Stop> {
         let token = format!("token-{number}");
         let mut params = params(tool);
         params["_meta"] = json!({"progressToken": token});
-        client.request("tools/call", params).await?;
+        client.request(method::TOOLS_CALL, params).await?;
         let values: Vec<f64> = client
             .notifications()
             .filter(|message| is_progress(message) && message.pointer("/params/progressToken") == Some(&json!(token)))
@@ -250,13 +253,13 @@ async fn progress(bench: &Bench<'_>) -> Result<(), Stop> {
 }
 
 fn is_progress(message: &Value) -> bool {
-    message.get("method").and_then(Value::as_str) == Some("notifications/progress")
+    message.get("method").and_then(Value::as_str) == Some(notification::PROGRESS)
 }
 
 /// Starts calls until one is still running after [`SLOW`]. Returns the tool and the id of the call.
 async fn slow_call<'a>(bench: &Bench<'a>, client: &mut Client) -> Result<(&'a Value, Value), Stop> {
     for tool in bench.callable()?.iter().take(MOST) {
-        let id = client.start("tools/call", params(tool)).await?;
+        let id = client.start(method::TOOLS_CALL, params(tool)).await?;
         let answered = client
             .find(
                 |message| message.get("id") == Some(&id) && message.get("method").is_none(),
@@ -297,9 +300,7 @@ async fn cancellation(bench: &Bench<'_>) -> Result<(), Stop> {
 async fn cancel_unknown(bench: &Bench<'_>) -> Result<(), Stop> {
     let mut client = bench.session().await?;
     for id in [json!(99_999), json!("nobody")] {
-        client
-            .notify("notifications/cancelled", json!({"requestId": id}))
-            .await?;
+        client.notify(notification::CANCELLED, json!({"requestId": id})).await?;
     }
     client.still_answers().await?;
     let strays = client.stray_responses().count();
@@ -312,7 +313,7 @@ async fn ping_during_call(bench: &Bench<'_>) -> Result<(), Stop> {
     debug_assert_eq!(bench.era, Era::Legacy);
     let mut client = bench.session().await?;
     let (tool, id) = slow_call(bench, &mut client).await?;
-    let ping = client.start("ping", json!({})).await?;
+    let ping = client.start(method::PING, json!({})).await?;
     let asked = Instant::now();
     let is_either = |message: &Value| {
         message.get("method").is_none() && (message.get("id") == Some(&ping) || message.get("id") == Some(&id))

@@ -1,12 +1,15 @@
 //! Cases on how a session begins.
 
+use pegboard_protocol::{
+    Era, Version, code, meta,
+    method::{self, notification},
+};
 use serde_json::{Value, json};
 
 use crate::{
     bench::Bench,
     case::{Applies, Case, Spec},
     client::Reply,
-    era::{Era, LEGACY, MODERN},
     stop::{Stop, ensure, fail},
 };
 
@@ -74,19 +77,19 @@ async fn greeting(bench: &Bench<'_>) -> Result<(), Stop> {
             .get("protocolVersion")
             .and_then(Value::as_str)
             .unwrap_or_default();
-        ensure(LEGACY.contains(&version), || {
+        ensure(is_legacy(version), || {
             format!("`protocolVersion` is {version:?}, which is no version of MCP")
         })?;
-        if version != LEGACY[0] {
+        if version != Version::LATEST_LEGACY.as_str() {
             bench.advise(format!(
                 "the newest version that the server speaks is {version}; {} is the newest",
-                LEGACY[0]
+                Version::LATEST_LEGACY.as_str()
             ));
         }
     }
     let info = greeting
         .get("serverInfo")
-        .or_else(|| greeting.pointer("/_meta/io.modelcontextprotocol~1serverInfo"));
+        .or_else(|| greeting.get("_meta").and_then(|meta| meta.get(meta::SERVER_INFO)));
     for key in ["name", "version"] {
         let text = info.and_then(|info| info.get(key)).and_then(Value::as_str);
         let is_there = text.is_some_and(|text| !text.is_empty());
@@ -100,7 +103,7 @@ async fn greeting(bench: &Bench<'_>) -> Result<(), Stop> {
 }
 
 async fn versions(bench: &Bench<'_>) -> Result<(), Stop> {
-    for version in LEGACY {
+    for version in Version::LEGACY.map(Version::as_str) {
         let mut client = bench.connect()?;
         let result = client
             .initialize(version)
@@ -110,7 +113,7 @@ async fn versions(bench: &Bench<'_>) -> Result<(), Stop> {
             .get("protocolVersion")
             .and_then(Value::as_str)
             .unwrap_or_default();
-        ensure(LEGACY.contains(&chosen), || {
+        ensure(is_legacy(chosen), || {
             format!("{version} was answered with the version {chosen:?}")
         })?;
         client.set_version(Some(chosen));
@@ -130,15 +133,18 @@ async fn unknown_version(bench: &Bench<'_>) -> Result<(), Stop> {
                     .get("protocolVersion")
                     .and_then(Value::as_str)
                     .unwrap_or_default();
-                ensure(LEGACY.contains(&chosen) || chosen == MODERN, || {
+                ensure(Version::parse(chosen).is_some(), || {
                     format!("the version {UNKNOWN} was answered with {chosen:?}")
                 })
             }
         },
         Era::Modern => {
-            let meta = json!({"io.modelcontextprotocol/protocolVersion": UNKNOWN});
-            match client.request("tools/list", json!({"_meta": meta})).await? {
-                Reply::Error { code: Some(-32022), .. } => client.still_answers().await,
+            let meta = json!({meta::PROTOCOL_VERSION: UNKNOWN});
+            match client.request(method::TOOLS_LIST, json!({"_meta": meta})).await? {
+                Reply::Error {
+                    code: Some(code::UNSUPPORTED_VERSION),
+                    ..
+                } => client.still_answers().await,
                 Reply::Error { code, .. } => {
                     fail(format!("an unknown version got the error {code:?} in place of -32022"))
                 }
@@ -151,10 +157,10 @@ async fn unknown_version(bench: &Bench<'_>) -> Result<(), Stop> {
 async fn early_notification(bench: &Bench<'_>) -> Result<(), Stop> {
     let mut client = bench.connect()?;
     if bench.target.is_stdio() {
-        client.notify("notifications/roots/list_changed", json!({})).await?;
+        client.notify(notification::ROOTS_LIST_CHANGED, json!({})).await?;
     }
     client
-        .notify("notifications/cancelled", json!({"requestId": 99}))
+        .notify(notification::CANCELLED, json!({"requestId": 99}))
         .await
         .ok();
     // Over HTTP a message without a session may be refused; only what follows counts.
@@ -169,6 +175,10 @@ async fn early_notification(bench: &Bench<'_>) -> Result<(), Stop> {
 
 async fn second_initialize(bench: &Bench<'_>) -> Result<(), Stop> {
     let mut client = bench.session().await?;
-    client.initialize(LEGACY[0]).await?;
+    client.initialize(Version::LATEST_LEGACY.as_str()).await?;
     client.still_answers().await
+}
+
+fn is_legacy(version: &str) -> bool {
+    Version::parse(version).is_some_and(|version| version.era() == Era::Legacy)
 }

@@ -1,11 +1,14 @@
 //! Cases on streamable HTTP.
 
+use pegboard_protocol::{
+    Era, header,
+    method::{self, notification},
+};
 use serde_json::json;
 
 use crate::{
     bench::Bench,
     case::{Applies, Case, Spec},
-    era::Era,
     http::HttpTarget,
     stop::{Stop, ensure, fail, skip},
 };
@@ -69,17 +72,17 @@ async fn status(bench: &Bench<'_>, body: String, headers: &[(&str, &str)]) -> Re
 async fn origin(bench: &Bench<'_>) -> Result<(), Stop> {
     let client = bench.connect()?;
     let (method, params) = match bench.era {
-        Era::Modern => ("server/discover", json!({})),
+        Era::Modern => (method::SERVER_DISCOVER, json!({})),
         Era::Legacy => (
-            "initialize",
-            json!({"protocolVersion": bench.era.version(), "capabilities": {}, "clientInfo": {"name": "t", "version": "1"}}),
+            method::INITIALIZE,
+            json!({"protocolVersion": bench.era.latest().as_str(), "capabilities": {}, "clientInfo": {"name": "t", "version": "1"}}),
         ),
     };
     let body = json!({"jsonrpc": "2.0", "id": 1, "method": method, "params": client.with_meta(params)});
     let headers = [
         ("origin", "https://evil.example"),
-        ("mcp-protocol-version", bench.era.version()),
-        ("mcp-method", method),
+        (header::PROTOCOL_VERSION, bench.era.latest().as_str()),
+        (header::METHOD, method),
     ];
     let status = status(bench, body.to_string(), &headers).await?;
     ensure(status == 403 || status == 401, || {
@@ -95,10 +98,10 @@ async fn unknown_session(bench: &Bench<'_>) -> Result<(), Stop> {
     if client.session_id().is_none() {
         return skip("the server assigns no session ids");
     }
-    let body = json!({"jsonrpc": "2.0", "id": 1, "method": "ping", "params": {}});
+    let body = json!({"jsonrpc": "2.0", "id": 1, "method": method::PING, "params": {}});
     let headers = [
-        ("mcp-session-id", "no-such-session"),
-        ("mcp-protocol-version", bench.era.version()),
+        (header::SESSION_ID, "no-such-session"),
+        (header::PROTOCOL_VERSION, bench.era.latest().as_str()),
     ];
     let status = status(bench, body.to_string(), &headers).await?;
     ensure(status == 404, || {
@@ -111,10 +114,10 @@ async fn accepted(bench: &Bench<'_>) -> Result<(), Stop> {
         return skip("clients send no notifications over HTTP in this era");
     }
     let client = bench.session().await?;
-    let body = json!({"jsonrpc": "2.0", "method": "notifications/initialized"});
+    let body = json!({"jsonrpc": "2.0", "method": notification::INITIALIZED});
     let id = client.session_id();
-    let mut headers = vec![("mcp-protocol-version", bench.era.version())];
-    headers.extend(id.as_deref().map(|id| ("mcp-session-id", id)));
+    let mut headers = vec![(header::PROTOCOL_VERSION, bench.era.latest().as_str())];
+    headers.extend(id.as_deref().map(|id| (header::SESSION_ID, id)));
     let status = status(bench, body.to_string(), &headers).await?;
     ensure(status == 202, || {
         format!("a notification got status {status} in place of 202")

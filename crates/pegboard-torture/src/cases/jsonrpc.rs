@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use pegboard_protocol::{code, method};
 use serde_json::{Value, json};
 
 use crate::{
@@ -170,7 +171,7 @@ async fn unknown_method(bench: &Bench<'_>) -> Result<(), Stop> {
     let mut client = bench.session().await?;
     for method in ["torture/unknown", "tools/destroy", ""] {
         let reply = client.request(method, json!({})).await?;
-        reply.expect_error(&format!("the method {method:?}"), &[-32601])?;
+        reply.expect_error(&format!("the method {method:?}"), &[code::METHOD_NOT_FOUND])?;
     }
     Ok(())
 }
@@ -182,7 +183,7 @@ async fn malformed_json(bench: &Bench<'_>) -> Result<(), Stop> {
         survives(&mut client).await?;
         let answered = client
             .stray_responses()
-            .any(|response| response.pointer("/error/code") == Some(&json!(-32700)));
+            .any(|response| response.pointer("/error/code") == Some(&json!(code::PARSE_ERROR)));
         if !answered && bench.target.is_stdio() {
             bench.advise("malformed JSON gets no response; JSON-RPC wants the error -32700 with the id null");
             return Ok(());
@@ -216,13 +217,13 @@ async fn wrong_params(bench: &Bench<'_>) -> Result<(), Stop> {
     bench.needs("tools")?;
     let mut client = bench.session().await?;
     for params in [json!({}), json!({"name": 7}), json!({"name": "x", "arguments": "text"})] {
-        let reply = client.request("tools/call", params.clone()).await?;
+        let reply = client.request(method::TOOLS_CALL, params.clone()).await?;
         ensure(reply.is_failure(), || {
             format!("`tools/call` with the params {params} succeeded")
         })?;
         if let Reply::Error { code: Some(code), .. } = reply
-            && code != -32602
-            && code != -32600
+            && code != code::INVALID_PARAMS
+            && code != code::INVALID_REQUEST
         {
             bench.advise(format!(
                 "wrong params of `tools/call` got the error {code}; -32602 is meant for them"
@@ -272,7 +273,7 @@ async fn parallel(bench: &Bench<'_>) -> Result<(), Stop> {
 
 async fn ping(bench: &Bench<'_>) -> Result<(), Stop> {
     let mut client = bench.session().await?;
-    let result = client.request("ping", json!({})).await?.result("ping")?;
+    let result = client.request(method::PING, json!({})).await?.result(method::PING)?;
     ensure(result.as_object().is_some(), || {
         "the result of `ping` is not an object".to_owned()
     })

@@ -2,13 +2,13 @@
 
 use std::collections::HashSet;
 
+use pegboard_protocol::{Era, code, method};
 use serde_json::{Value, json};
 
 use crate::{
     bench::{Bench, pages},
     case::{Applies, Case, Spec},
     client::Reply,
-    era::Era,
     stop::{Stop, ensure, fail, skip},
 };
 
@@ -16,15 +16,15 @@ const GROUP: &str = "lists";
 const PAGING: Spec = Spec::Both("server/utilities/pagination");
 /// The lists: capability, method, key of the items, key that identifies an item.
 const LISTS: [(&str, &str, &str, &str); 4] = [
-    ("tools", "tools/list", "tools", "name"),
-    ("resources", "resources/list", "resources", "uri"),
+    ("tools", method::TOOLS_LIST, "tools", "name"),
+    ("resources", method::RESOURCES_LIST, "resources", "uri"),
     (
         "resources",
-        "resources/templates/list",
+        method::RESOURCES_TEMPLATES_LIST,
         "resourceTemplates",
         "uriTemplate",
     ),
-    ("prompts", "prompts/list", "prompts", "name"),
+    ("prompts", method::PROMPTS_LIST, "prompts", "name"),
 ];
 
 pub(super) const CASES: &[Case] = &[
@@ -137,7 +137,7 @@ async fn paging(bench: &Bench<'_>) -> Result<(), Stop> {
     let mut client = bench.session().await?;
     for (_, method, key, name) in lists {
         // Templates are optional for a server with resources.
-        if *method == "resources/templates/list"
+        if *method == method::RESOURCES_TEMPLATES_LIST
             && matches!(client.request(method, json!({})).await?, Reply::Error { .. })
         {
             bench.advise("`resources/templates/list` gets an error; an empty list is simpler for clients");
@@ -175,13 +175,16 @@ async fn invalid_cursor(bench: &Bench<'_>) -> Result<(), Stop> {
     let lists = declared(bench)?;
     let mut client = bench.session().await?;
     for (_, method, key, _) in lists {
-        if *method == "resources/templates/list" {
+        if *method == method::RESOURCES_TEMPLATES_LIST {
             continue;
         }
         let first = client.request(method, json!({})).await?.result(method)?;
         let is_paged = first.get("nextCursor").is_some_and(Value::is_string);
         match client.request(method, json!({"cursor": "no such cursor"})).await? {
-            Reply::Error { code: Some(-32602), .. } => {}
+            Reply::Error {
+                code: Some(code::INVALID_PARAMS),
+                ..
+            } => {}
             Reply::Error { code, .. } => {
                 bench.advise(format!(
                     "an invalid cursor of `{method}` got the error {}; -32602 is meant for it",
@@ -202,12 +205,12 @@ async fn invalid_cursor(bench: &Bench<'_>) -> Result<(), Stop> {
 async fn undeclared(bench: &Bench<'_>) -> Result<(), Stop> {
     let mut client = bench.session().await?;
     let mut all = vec![
-        ("tools", "tools/list", json!({})),
-        ("resources", "resources/list", json!({})),
-        ("prompts", "prompts/list", json!({})),
+        ("tools", method::TOOLS_LIST, json!({})),
+        ("resources", method::RESOURCES_LIST, json!({})),
+        ("prompts", method::PROMPTS_LIST, json!({})),
     ];
     if bench.era == Era::Legacy {
-        all.push(("logging", "logging/setLevel", json!({"level": "info"})));
+        all.push(("logging", method::LOGGING_SET_LEVEL, json!({"level": "info"})));
     }
     let missing: Vec<_> = all
         .into_iter()
@@ -218,7 +221,10 @@ async fn undeclared(bench: &Bench<'_>) -> Result<(), Stop> {
     }
     for (capability, method, params) in missing {
         match client.request(method, params).await? {
-            Reply::Error { code: Some(-32601), .. } => {}
+            Reply::Error {
+                code: Some(code::METHOD_NOT_FOUND),
+                ..
+            } => {}
             Reply::Error { code, .. } => {
                 bench.advise(format!(
                     "`{method}` got the error {}; -32601 is meant for it",
@@ -270,11 +276,11 @@ async fn unknown_resource(bench: &Bench<'_>) -> Result<(), Stop> {
     bench.needs("resources")?;
     let mut client = bench.session().await?;
     let wanted: &[i64] = match bench.era {
-        Era::Legacy => &[-32002, -32602],
-        Era::Modern => &[-32602],
+        Era::Legacy => &[code::RESOURCE_NOT_FOUND, code::INVALID_PARAMS],
+        Era::Modern => &[code::INVALID_PARAMS],
     };
     match client
-        .request("resources/read", json!({"uri": "torture://no/such/resource"}))
+        .request(method::RESOURCES_READ, json!({"uri": "torture://no/such/resource"}))
         .await?
     {
         Reply::Result(_) => return fail("an unknown resource got a result"),
@@ -294,16 +300,16 @@ async fn resources(bench: &Bench<'_>) -> Result<(), Stop> {
     bench.needs("resources")?;
     let mut client = bench.session().await?;
     let listed = client
-        .request("resources/list", json!({}))
+        .request(method::RESOURCES_LIST, json!({}))
         .await?
-        .result("resources/list")?;
+        .result(method::RESOURCES_LIST)?;
     let Some(uri) = listed.pointer("/resources/0/uri").and_then(Value::as_str) else {
         return skip("no resource is listed");
     };
     let read = client
-        .request("resources/read", json!({"uri": uri}))
+        .request(method::RESOURCES_READ, json!({"uri": uri}))
         .await?
-        .result("resources/read")?;
+        .result(method::RESOURCES_READ)?;
     let contents = read
         .get("contents")
         .and_then(Value::as_array)
@@ -322,9 +328,15 @@ async fn resources(bench: &Bench<'_>) -> Result<(), Stop> {
 async fn unknown_prompt(bench: &Bench<'_>) -> Result<(), Stop> {
     bench.needs("prompts")?;
     let mut client = bench.session().await?;
-    match client.request("prompts/get", json!({"name": "no such prompt"})).await? {
+    match client
+        .request(method::PROMPTS_GET, json!({"name": "no such prompt"}))
+        .await?
+    {
         Reply::Result(_) => return fail("an unknown prompt got a result"),
-        Reply::Error { code: Some(-32602), .. } => {}
+        Reply::Error {
+            code: Some(code::INVALID_PARAMS),
+            ..
+        } => {}
         Reply::Error { code, .. } => {
             bench.advise(format!(
                 "an unknown prompt got the error {} in place of -32602",
@@ -340,7 +352,7 @@ async fn completions(bench: &Bench<'_>) -> Result<(), Stop> {
     let mut client = bench.session().await?;
     let params =
         json!({"ref": {"type": "ref/prompt", "name": "no such prompt"}, "argument": {"name": "a", "value": ""}});
-    if let Reply::Result(result) = client.request("completion/complete", params).await? {
+    if let Reply::Result(result) = client.request(method::COMPLETION_COMPLETE, params).await? {
         let values = result.pointer("/completion/values").and_then(Value::as_array);
         ensure(values.is_some_and(|values| values.len() <= 100), || {
             "`completion.values` is missing, or has more than 100 items".to_owned()
@@ -363,14 +375,19 @@ async fn log_level(bench: &Bench<'_>) -> Result<(), Stop> {
         "emergency",
     ] {
         client
-            .request("logging/setLevel", json!({"level": level}))
+            .request(method::LOGGING_SET_LEVEL, json!({"level": level}))
             .await?
             .result(&format!("logging/setLevel {level}"))?;
     }
-    let reply = client.request("logging/setLevel", json!({"level": "shouting"})).await?;
+    let reply = client
+        .request(method::LOGGING_SET_LEVEL, json!({"level": "shouting"}))
+        .await?;
     match reply {
         Reply::Result(_) => fail("the unknown level \"shouting\" got a result"),
-        Reply::Error { code: Some(-32602), .. } => Ok(()),
+        Reply::Error {
+            code: Some(code::INVALID_PARAMS),
+            ..
+        } => Ok(()),
         Reply::Error { code, .. } => {
             bench.advise(format!(
                 "an unknown log level got the error {} in place of -32602",

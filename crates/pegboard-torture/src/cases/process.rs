@@ -2,13 +2,13 @@
 
 use std::time::Duration;
 
+use pegboard_protocol::{Era, method};
 use serde_json::{Value, json};
 
 use crate::{
     bench::Bench,
     case::{Applies, Case, Spec},
     client::Client,
-    era::Era,
     sample,
     stop::{Stop, ensure, fail, skip},
 };
@@ -98,12 +98,12 @@ async fn stdout(bench: &Bench<'_>) -> Result<(), Stop> {
     let mut client = bench.session().await?;
     only_messages(&client)?;
     if bench.has("tools") {
-        client.request("tools/list", json!({})).await?;
+        client.request(method::TOOLS_LIST, json!({})).await?;
         only_messages(&client)?;
     }
     if let Some(tool) = bench.survey.callable.first() {
         let params = json!({"name": tool.get("name"), "arguments": sample::valid(tool)});
-        client.request("tools/call", params).await?;
+        client.request(method::TOOLS_CALL, params).await?;
         only_messages(&client)?;
     }
     client.still_answers().await?;
@@ -243,8 +243,8 @@ async fn leaks(_: &Bench<'_>) -> Result<(), Stop> {
 async fn leaks(bench: &Bench<'_>) -> Result<(), Stop> {
     let mut client = bench.session().await?;
     let method = match bench.era {
-        Era::Legacy => "ping",
-        Era::Modern => "server/discover",
+        Era::Legacy => method::PING,
+        Era::Modern => method::SERVER_DISCOVER,
     };
     let pid = client.process()?.pid;
     for _ in 0..WARM_UP {

@@ -2,6 +2,7 @@
 
 use std::future::ready;
 
+use pegboard_protocol::{code, method};
 use serde_json::{Value, json};
 
 use crate::{
@@ -168,8 +169,11 @@ async fn unknown_tool(bench: &Bench<'_>) -> Result<(), Stop> {
     bench.needs("tools")?;
     let mut client = bench.session().await?;
     let params = json!({"name": "no_such_tool", "arguments": {}});
-    match client.request("tools/call", params).await? {
-        Reply::Error { code: Some(-32602), .. } => {}
+    match client.request(method::TOOLS_CALL, params).await? {
+        Reply::Error {
+            code: Some(code::INVALID_PARAMS),
+            ..
+        } => {}
         Reply::Error { code, .. } => {
             bench.advise(format!(
                 "an unknown tool got the error {} in place of -32602",

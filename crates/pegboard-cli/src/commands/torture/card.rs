@@ -18,7 +18,7 @@ pub(super) fn text(card: &Card, all: bool, width: Option<usize>, paint: Paint) -
     let eras: Vec<String> = card
         .eras
         .iter()
-        .map(|era| format!("{} ({})", era.as_str(), era.version()))
+        .map(|era| format!("{} ({})", era.as_str(), era.latest()))
         .collect();
     let line = format!(
         "{}: {} {} over {}, {}",
