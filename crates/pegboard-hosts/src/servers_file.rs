@@ -5,10 +5,8 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use pegboard::{
-    Config, Env, Format as ConfigFormat, Loaded, ServerName,
-    config::{ProjectFile, Source, TrustStore},
-};
+use pegboard_base::name::ServerName;
+use pegboard_config::{Config, Env, Format as ConfigFormat, Loaded, ProjectFile, Source, TrustStore};
 use serde_json::{Map, Value};
 
 use crate::{

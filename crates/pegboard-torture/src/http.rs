@@ -8,7 +8,7 @@ use std::{
 
 use base64::{Engine as _, prelude::BASE64_STANDARD};
 use futures_util::StreamExt as _;
-use pegboard::config::{Auth, Endpoint};
+use pegboard_config::{Auth, Endpoint};
 use pegboard_protocol::{header, meta};
 use reqwest::{
     Client, ClientBuilder, RequestBuilder, Response,

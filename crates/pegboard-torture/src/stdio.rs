@@ -13,7 +13,7 @@ use std::{
     time::Duration,
 };
 
-use pegboard::config::{Command, EnvPolicy};
+use pegboard_config::{Command, EnvPolicy};
 use tokio::{
     io::{AsyncBufRead, AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader},
     process::{Child, ChildStderr, ChildStdin, ChildStdout},

@@ -2,7 +2,7 @@
 
 use std::{io, time::Duration};
 
-use pegboard::config::{Command, Endpoint};
+use pegboard_config::{Command, Endpoint};
 use reqwest::ClientBuilder;
 use tokio::sync::mpsc;
 

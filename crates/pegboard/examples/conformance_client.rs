@@ -139,11 +139,13 @@ fn oauth_settings(scenario: &str) -> anyhow::Result<OAuthConfig> {
     };
     let text = |key: &str| context[key].as_str().map(str::to_owned);
     let needed = |key: &str| text(key).with_context(|| format!("the context has no {key}"));
-    let mut settings = OAuthConfig::default();
-    settings.client_metadata_url = Some(SafeUrl::parse(CLIENT_DOCUMENT)?);
-    settings.client_id = text("client_id");
-    settings.client_secret = text("client_secret").map(Secret::from);
-    settings.private_key = text("private_key_pem").map(|pem| ClientKey::new(Secret::from(pem)));
+    let mut settings = OAuthConfig {
+        client_metadata_url: Some(SafeUrl::parse(CLIENT_DOCUMENT)?),
+        client_id: text("client_id"),
+        client_secret: text("client_secret").map(Secret::from),
+        private_key: text("private_key_pem").map(|pem| ClientKey::new(Secret::from(pem))),
+        ..OAuthConfig::default()
+    };
     match scenario {
         "auth/client-credentials-basic" | "auth/client-credentials-jwt" => {
             settings.grant = OAuthGrant::ClientCredentials;

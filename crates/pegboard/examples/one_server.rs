@@ -62,7 +62,6 @@ async fn run() -> anyhow::Result<()> {
             Outcome::ToolFailed(answer) => println!("the tool failed: {}", answer.text()),
             Outcome::Refused(why) => println!("nothing ran: {}", why.message),
             Outcome::Lost(why) => println!("it may have run: {}", why.message),
-            _ => println!("{}", reply.text()),
         }
         ensure!(reply.text() == "Good morning!", "{}", reply.text());
     }

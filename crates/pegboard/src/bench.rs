@@ -6,22 +6,26 @@ use std::sync::Arc;
 use futures_util::FutureExt as _;
 
 use crate::{
-    args::{Arguments, CompiledSchemas},
-    caller::Caller,
-    catalog::Tool,
-    config::Check,
-    deadline::Deadline,
     event::{Event, EventSender, Events},
-    mask::{KnownSecrets, Masking, ServerMasker},
-    name::{self, NameStyle},
-    provider::Provider,
-    secret::Secret,
     server::Live,
-    session::{Call, OnBehalf, Patience},
     toolset::Toolset,
 };
+use pegboard_base::{
+    caller::Caller,
+    deadline::Deadline,
+    name::{self, NameStyle},
+    secret::Secret,
+};
+use pegboard_client::session::{Call, OnBehalf, Patience};
+use pegboard_config::Check;
+use pegboard_mask::{KnownSecrets, Masking, ServerMasker};
+use pegboard_tools::{
+    args::{Arguments, CompiledSchemas},
+    catalog::Tool,
+    provider::Provider,
+};
 
-pub use crate::session::bench_steps::{read_answer, read_tools, write_call};
+pub use pegboard_client::session::bench_steps::{read_answer, read_tools, write_call};
 
 /// Registers secrets one by one. Returns the length of one of them after masking.
 pub fn learn(secrets: usize) -> usize {
@@ -108,6 +112,12 @@ impl BareSession {
             pass_on: Default::default(),
         };
         let result = self.live.session.call(call).await.ok()?;
-        Some(result.content.iter().map(crate::outcome::Content::payload_bytes).sum())
+        Some(
+            result
+                .content
+                .iter()
+                .map(pegboard_tools::outcome::Content::payload_bytes)
+                .sum(),
+        )
     }
 }

@@ -45,24 +45,24 @@ use arc_swap::ArcSwap;
 use futures_util::future::join_all;
 use tokio::sync::{Semaphore, watch};
 
+use crate::status::{BoardStatus, ServerStatus, Warning};
 use crate::{
-    args::CompiledSchemas,
     audit::{AdminChange, AuditLog, Entry},
     call::{CallMemories, Embeddings, Journal, UsageByPrincipal, View},
-    credential::CallerTokens,
-    deadline::Deadline,
     event::Events,
     metrics::Metrics,
-    name::{NameStyle, ServerName},
-    outcome::Failure,
     pin::{PinChange, PinError},
-    secret::Secret,
     server::{CatalogChange, Registry, Server},
-    session::Root,
-    status::{BoardStatus, ServerStatus, Warning},
     toolset::SharedSnapshots,
 };
 use approval_defaults::ApprovalDefaults;
+use pegboard_base::{
+    deadline::Deadline,
+    name::{NameStyle, ServerName},
+    secret::Secret,
+};
+use pegboard_client::{credential::CallerTokens, session::Root};
+use pegboard_tools::{args::CompiledSchemas, outcome::Failure};
 use server_factory::ServerFactory;
 
 /// How often a drain polls for calls in flight.

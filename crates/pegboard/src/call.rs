@@ -8,8 +8,6 @@ mod audience;
 mod context;
 mod guard;
 mod record;
-mod reply_to;
-mod tool_call;
 mod trace;
 mod view;
 
@@ -45,7 +43,6 @@ mod call_memory;
 
 // Queue, session and exchange, with retries.
 mod deliver;
-mod delivery;
 mod error;
 mod journal;
 mod native_caller;
@@ -57,7 +54,6 @@ mod conclude;
 mod output_check;
 mod present;
 mod result_options;
-mod stored_call;
 mod summarise;
 
 // Other kinds of calls and other forms of a call.
@@ -65,7 +61,6 @@ mod event_stream;
 mod forward;
 mod forwarded_tasks;
 mod forwarding;
-mod model_messages;
 mod resource;
 mod task;
 
@@ -76,7 +71,6 @@ pub use approval::{Approvals, Approved, Approver, Decision, Question};
 pub(crate) use audience::Audience;
 pub(crate) use call_memory::{CallMemories, MemoryOwner};
 pub(crate) use crossing::{check_params, check_text};
-pub use delivery::Delivery;
 pub use embeddings::Embedder;
 pub(crate) use embeddings::Embeddings;
 pub(crate) use error::{not_admitted, request_failure, unavailable};
@@ -89,6 +83,8 @@ pub use hook::{Budget, Called, Hook};
 pub(crate) use journal::Journal;
 pub use journal::{CallJournal, JournalEntry, JournalProblem};
 pub(crate) use owner_usage::{InFlightSlot, UsageByPrincipal};
+pub(crate) use pegboard_tools::tool_call::generate_id;
+pub use pegboard_tools::tool_call::{Delivery, ToolCall};
 pub(crate) use prepare_arguments::check_standalone;
 pub(crate) use resource::read_resource;
 pub(crate) use route::{
@@ -100,8 +96,6 @@ pub use summarise::ChatModel;
 pub use summarise::{Summariser, Summary, SummaryError, SummaryRequest};
 pub use task::TaskHandle;
 pub(crate) use task::{attach_task, start_task};
-pub use tool_call::ToolCall;
-pub(crate) use tool_call::generate_id;
 pub(crate) use trace::{is_traced, traced};
 pub use view::View;
 pub use view_rules::Proposed;
@@ -112,13 +106,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use tokio::time::Instant;
 
-use crate::{
-    audit::{AuditDecision, AuditRule},
-    name,
-    outcome::{Kind, Outcome, Reply},
-};
+use crate::audit::{AuditDecision, AuditRule};
 use context::CallContext;
 use error::CallError;
+use pegboard_base::name;
+use pegboard_tools::outcome::{Kind, Outcome, Reply};
 use record::Record;
 
 /// Runs a call on its route. Moves the id and the name out of `call` into the reply.

@@ -16,13 +16,9 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use tokio::sync::{broadcast, watch};
 
-use crate::{
-    caller::Principal,
-    name::ServerName,
-    outcome::{Kind, Reply, millis},
-    status::State,
-    sync::BroadcastStream,
-};
+use crate::status::State;
+use pegboard_base::{caller::Principal, name::ServerName, sync::BroadcastStream};
+use pegboard_tools::outcome::{Kind, Reply, millis};
 
 /// The capacity of the event channel. A subscriber that lags further behind misses the oldest events.
 const CAPACITY: usize = 1024;

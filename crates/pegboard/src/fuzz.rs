@@ -3,13 +3,13 @@
 
 use serde_json::Value;
 
-use crate::{
+use pegboard_config::Check;
+use pegboard_tools::{
     args::{Arguments, CompiledSchemas, LazyValidator},
     catalog::sanitize,
-    config::Check,
 };
 
-pub use crate::{
+pub use pegboard_client::{
     session::fuzz_steps::{PENDING, Received, receive},
     transport::fuzz_steps::{Events, Lines, SseEvent, parse_events, read_lines},
 };

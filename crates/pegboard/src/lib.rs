@@ -218,60 +218,116 @@ struct ObservabilityDoctests;
 #[doc = include_str!("../../../docs/concepts/credentials.md")]
 struct CredentialsDoctests;
 
-pub mod args;
 pub mod audit;
 #[cfg(feature = "bench")]
 #[doc(hidden)]
 pub mod bench;
 pub mod board;
 mod call;
-mod caller;
-pub mod catalog;
-pub mod config;
-pub mod credential;
-pub mod deadline;
 mod event;
-pub mod filter;
 #[cfg(feature = "fuzz")]
 #[doc(hidden)]
 pub mod fuzz;
-mod grant;
-mod hint;
-mod json_scan;
-#[cfg(feature = "keyring")]
-mod keyring;
-pub mod label;
-pub mod mask;
 pub mod metrics;
-pub mod name;
-mod native;
-#[cfg(feature = "oauth")]
-mod oauth;
-pub mod outcome;
 pub mod pin;
-mod private_file;
-pub mod provider;
 #[cfg(feature = "rmcp")]
 pub mod rmcp;
-mod search;
-mod secret;
 mod server;
-mod session;
-mod shim;
 mod spill;
 pub mod status;
-mod sync;
 pub mod toolset;
-#[cfg_attr(
-    not(feature = "http"),
-    expect(dead_code, reason = "some parts of a wire are for HTTP only")
-)]
-mod transport;
 
 // Crates whose types are in signatures: a program can use them without a dependency of its own and in the same version.
 #[cfg(feature = "schemars")]
 pub use schemars;
 pub use {bytes, jiff, serde_json, url};
+
+/// How a call's arguments are read from a model's text, and their errors.
+pub mod args {
+    #[doc(inline)]
+    pub use pegboard_tools::args::{Arguments, ArgumentsError, ReadArguments};
+}
+
+/// The catalogue of one server: its tools, resources and prompts.
+pub mod catalog {
+    #[doc(inline)]
+    pub use pegboard_tools::catalog::{
+        Catalog, CatalogDiff, Changed, Changes, DefinitionHash, Finding, FindingSeverity, InstructionFormat,
+        Instructions, Prompt, Resource, Risk, Schema, ServerWords, TaskSupport, TemplateError, Tool, ToolKind,
+        UriTemplate,
+    };
+}
+
+/// Config files, and the settings that they are resolved into.
+pub mod config {
+    #[doc(inline)]
+    pub use pegboard_config::{
+        Approval, ArgumentRules, AuditConfig, Auth, BadSpiffeId, BadStateKey, BadTokenDigest, BadUrl, BoardLimits,
+        BreakerPolicy, BreakerRule, Capabilities, Check, ClientCert, ClientKey, Command, Config, ConfigErrors, Dpop,
+        Endpoint, Env, EnvPolicy, EraChoice, Explained, Format, HeadersHelper, Health, IdentityProvider, IdleStop,
+        Images, Join, JwtAlgorithm, JwtBearer, Limits, Loaded, Misconfigured, OAuthConfig, OAuthGrant,
+        OAuthIntrospection, OAuthRule, OnCrossing, Origin, OutputCheck, Overridden, PendingTrust, Pins, Policy, Preset,
+        Probe, Problem, ProjectFile, Queue, Rate, Reading, RedirectConfig, Restart, Results, Retry, RetryClass,
+        Rlimits, SafeUrl, Sandbox, SandboxLevel, SandboxNetwork, Scan, Scope, ServeConfig, ServeOAuth, ServeTls,
+        ServerConfig, Severity, SigningAlg, Source, SpiffeId, Start, StateKey, Structured, Summarise, SummaryModel,
+        Taint, Tls, TokenConfig, TokenDigest, TokenExchange, TokenInput, TokenScope, TooLong, ToolPolicy, Transport,
+        TrustError, TrustRecord, TrustStore, Unpinned, Unreadable, ValueOrigin, ViewConfig, WithSecrets, decides_code,
+        parse_duration, parse_size,
+    };
+}
+
+/// Credentials that a program supplies at run time, for the servers of a board or of one principal.
+pub mod credential {
+    #[doc(inline)]
+    pub use pegboard_client::credential::{
+        CallerRights, CallerTokens, Credential, CredentialError, CredentialReason, CredentialRequest, Credentials,
+    };
+}
+
+/// Deadlines that are passed down through all steps of a call.
+pub mod deadline {
+    #[doc(inline)]
+    pub use pegboard_base::deadline::{Deadline, Passed};
+}
+
+/// What a view or a single call may use, by globs.
+pub mod filter {
+    #[doc(inline)]
+    pub use pegboard_tools::filter::{BadSelection, Selected, Selection};
+}
+
+/// Values as the words that text, JSON and config files have for them.
+pub mod label {
+    #[doc(inline)]
+    pub use pegboard_base::label::UnknownWord;
+}
+
+/// Masking of secrets in texts and JSON values.
+pub mod mask {
+    #[doc(inline)]
+    pub use pegboard_mask::{BadMasking, Carried, Counts, CustomPattern, MaskStyle, Masked, Masker, Masking};
+}
+
+/// Names of servers, and how a (server, tool) pair is written for users and models.
+pub mod name {
+    #[doc(inline)]
+    pub use pegboard_base::name::{BadNameStyle, BadServerName, NameRules, NameStyle, ServerName};
+}
+
+/// How a call ended: with a text for the model in every case, and a kind and details for the program.
+pub mod outcome {
+    #[doc(inline)]
+    pub use pegboard_tools::outcome::{
+        Answer, BadBlob, Body, Completion, Content, ContentType, Failure, FilledPrompt, ForwardedResult, Kind, Outcome,
+        PromptMessage, Reply, ResourceContents, ResultKind, Role, TextPage, fence,
+    };
+}
+
+/// Definitions of tools for each model provider.
+pub mod provider {
+    #[doc(inline)]
+    pub use pegboard_tools::provider::{Definition, Provider, Quarantine, Reverse, UnknownProvider};
+}
 
 /// Approval of calls by a person: who is asked, the answers, and the approvals that are remembered.
 pub mod approval {
@@ -280,10 +336,9 @@ pub mod approval {
 
 /// Results of servers as bytes, for gateways: [`Toolset::forward_call`] and [`Toolset::forward`].
 pub mod forward {
-    pub use crate::{
-        call::{Forwarded, Forwarding},
-        outcome::{ForwardedResult, ResultKind},
-    };
+    pub use crate::call::{Forwarded, Forwarding};
+    #[doc(inline)]
+    pub use pegboard_tools::outcome::{ForwardedResult, ResultKind};
 }
 
 /// The journal of calls in flight, and whether a single call may have run.
@@ -298,7 +353,8 @@ pub mod hook {
 
 /// The program's answers to requests of servers: elicitation, sampling and roots.
 pub mod host {
-    pub use crate::session::{
+    #[doc(inline)]
+    pub use pegboard_client::session::{
         Choice, ElicitAnswer, Elicitation, Field, FieldKind, Form, Host, HostContext, NoHost, Root, SamplingLimits,
         TextFormat,
     };
@@ -306,7 +362,8 @@ pub mod host {
 
 /// Servers and tools in the same process.
 pub mod in_process {
-    pub use crate::{
+    #[doc(inline)]
+    pub use pegboard_client::{
         native::{IntoAnswer, Json, NativeTool, NativeTools, ToolContext, ToolError},
         transport::{ByteSink, ByteSource, DialContext, Dialer, DialerError, dialer},
     };
@@ -321,10 +378,9 @@ pub mod summary {
 
 /// Calls that servers run in the background.
 pub mod task {
-    pub use crate::{
-        call::TaskHandle,
-        session::{TaskState, TaskStatus},
-    };
+    pub use crate::call::TaskHandle;
+    #[doc(inline)]
+    pub use pegboard_client::session::{TaskState, TaskStatus};
 }
 
 /// Replacements for a [`Toolset`] in tests of agents.
@@ -334,16 +390,13 @@ pub mod testing {
 
 /// Notifications of servers: log messages, progress, changed resources and catalogues.
 pub mod watch {
-    pub use crate::{
-        server::CatalogChange,
-        session::{
-            ListKind, LogLevel, LogMessage, Progress, ServerEvent, ServerEvents, Subscription, UnknownLogLevel,
-            WantedLogs,
-        },
+    pub use crate::server::CatalogChange;
+    #[doc(inline)]
+    pub use pegboard_client::session::{
+        ListKind, LogLevel, LogMessage, Progress, ServerEvent, ServerEvents, Subscription, UnknownLogLevel, WantedLogs,
     };
 }
 
-pub use args::Arguments;
 pub use board::{Builder, Pegboard};
 #[cfg(feature = "oauth")]
 pub use board::{
@@ -351,20 +404,31 @@ pub use board::{
     TokenProtection,
 };
 pub use call::{Approver, Hook, ToolCall, View};
-pub use caller::{Caller, Principal, login_command};
-pub use catalog::Tool;
-pub use config::{Config, Env, Format, Loaded, Problem, ServerConfig};
-pub use credential::{Credential, Credentials};
 pub use event::{Event, Events};
-pub use filter::Selection;
-pub use grant::Grants;
-pub use hint::Hint;
-pub use name::{NameStyle, ServerName};
-pub use native::{NativeTool, NativeTools};
-pub use outcome::{Answer, Content, Failure, Kind, Outcome, Reply};
-pub use provider::Provider;
-pub use secret::Secret;
-pub use session::Host;
-pub use shim::{LocalPeer, shim};
+#[doc(inline)]
+pub use pegboard_base::{
+    caller::{Caller, Principal, login_command},
+    hint::Hint,
+    name::{NameStyle, ServerName},
+    secret::Secret,
+};
+#[doc(inline)]
+pub use pegboard_client::{
+    credential::{Credential, Credentials},
+    native::{NativeTool, NativeTools},
+    session::Host,
+    shim::{LocalPeer, shim},
+};
+#[doc(inline)]
+pub use pegboard_config::{Config, Env, Format, Loaded, Problem, ServerConfig};
+#[doc(inline)]
+pub use pegboard_tools::{
+    args::Arguments,
+    catalog::Tool,
+    filter::Selection,
+    grant::Grants,
+    outcome::{Answer, Content, Failure, Kind, Outcome, Reply},
+    provider::Provider,
+};
 pub use status::State;
 pub use toolset::{ListedTool, Listing, ToolExecutor, Toolset};

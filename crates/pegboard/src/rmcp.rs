@@ -9,19 +9,16 @@
 //! that it was built with.
 
 mod bridge;
-mod call_result;
-mod content;
 mod guarded;
 mod handler_dialer;
-mod listing;
-mod not_convertible;
+mod listed_tool;
 mod streams;
-mod tool;
 mod toolset_handler;
 mod transport_dialer;
 
 pub use ::rmcp as sdk;
 pub use handler_dialer::{in_process, in_process_with};
-pub use not_convertible::NotConvertible;
+#[doc(inline)]
+pub use pegboard_tools::rmcp::NotConvertible;
 pub use toolset_handler::ToolsetHandler;
 pub use transport_dialer::transport;

@@ -4,7 +4,12 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use crate::{caller::Principal, label::label, name::ServerName};
+use pegboard_base::{caller::Principal, label::label, name::ServerName};
+#[doc(inline)]
+pub use pegboard_client::{
+    session::{Era, ServerDeclaration, ServerInfo},
+    shim::SandboxStatus,
+};
 
 /// A snapshot of the board.
 #[derive(Debug, Clone, Serialize)]
@@ -118,30 +123,6 @@ pub struct ServerStatus {
 
 fn is_zero(count: &usize) -> bool {
     *count == 0
-}
-
-/// Which sandbox a server has.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-#[cfg_attr(feature = "schemars", derive(schemars::JsonSchema))]
-#[non_exhaustive]
-pub struct SandboxStatus {
-    /// The level that its config requests: `basic` or `strict`.
-    pub requested: &'static str,
-    /// The level that is in force: `off`, `basic` or `strict`; `None` while no process runs.
-    pub in_force: Option<&'static str>,
-    /// The parts that are not in force on this system, and why.
-    pub missing: Vec<String>,
-}
-
-impl SandboxStatus {
-    /// A sandbox of a server without a process.
-    pub(crate) fn requested(requested: &'static str) -> Self {
-        Self {
-            requested,
-            in_force: None,
-            missing: Vec::new(),
-        }
-    }
 }
 
 /// A snapshot of the connections of one server.
@@ -276,57 +257,6 @@ impl ToolCacheState {
 }
 
 label!(ToolCacheState, "tool cache state", [Empty, Populating, Ready, Stale]);
-
-/// A protocol era: without a handshake (2026-07-28 and later), or with one.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[cfg_attr(feature = "schemars", derive(schemars::JsonSchema))]
-#[serde(rename_all = "lowercase")]
-#[non_exhaustive]
-pub enum Era {
-    /// Without a handshake.
-    Modern,
-    /// With a handshake.
-    Legacy,
-}
-
-impl Era {
-    /// The name in text and JSON.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Modern => "modern",
-            Self::Legacy => "legacy",
-        }
-    }
-}
-
-label!(Era, "protocol era", [Modern, Legacy]);
-
-/// The self-description of a server.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-#[cfg_attr(feature = "schemars", derive(schemars::JsonSchema))]
-#[non_exhaustive]
-pub struct ServerInfo {
-    /// Its program's name.
-    pub name: String,
-    /// Its program's version.
-    pub version: String,
-}
-
-/// What a server declared about itself when its session began.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-#[non_exhaustive]
-pub struct ServerDeclaration {
-    /// The protocol era that it speaks.
-    pub era: Era,
-    /// The negotiated protocol version.
-    pub protocol_version: String,
-    /// The fields of its `serverInfo`.
-    pub server_info: Map<String, Value>,
-    /// The capabilities that it declares.
-    pub capabilities: Map<String, Value>,
-    /// The usage instructions that it declares.
-    pub instructions: Option<String>,
-}
 
 /// Calls so far.
 #[derive(Debug, Clone, Copy, Default, Serialize)]

@@ -39,7 +39,6 @@ mod toolset_handle;
 
 pub use crate::{
     call::{CallEvent, CallStream, Embedder},
-    session::CompletionOf,
     spill::SpillLimits,
 };
 pub use chain::ChainedTools;
@@ -47,6 +46,7 @@ pub use executor::ToolExecutor;
 pub use known_tool::KnownTool;
 pub use list_changes::{ChangedLists, ListChanges};
 pub use listing::{InvalidTool, ListedTool, Listing, Unavailable};
+pub use pegboard_client::session::CompletionOf;
 pub use prompts::PromptListing;
 pub use resources::ResourceListing;
 pub use search::{FoundTool, ServerCost};

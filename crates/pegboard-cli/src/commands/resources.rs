@@ -144,7 +144,7 @@ fn shown(contents: &[ResourceContents]) -> String {
     for contents in contents {
         match &contents.body {
             Body::Text(text) => shown.push_str(&as_data(text)),
-            _ => {
+            Body::Blob(_) => {
                 let kind = contents.mime_type.as_deref().unwrap_or("unknown type");
                 let bytes = contents.bytes().map(|bytes| bytes.len()).unwrap_or_default();
                 let _ = write!(shown, "[{} {}, {bytes} bytes]", one_line(&contents.uri), one_line(kind));

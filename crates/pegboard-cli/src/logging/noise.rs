@@ -11,8 +11,8 @@ use tracing::{
 };
 use tracing_subscriber::{Layer, filter::FilterFn, layer::Context, registry::LookupSpan};
 
-/// The module of the library that warns of such text, once for each connection.
-const TARGET: &str = "pegboard::transport::ndjson";
+/// The target of the library's warning of such text, once for each connection.
+const TARGET: &str = "pegboard::stdout_noise";
 /// The most lines that are kept.
 const MAX_LINES: usize = 1000;
 
@@ -25,7 +25,7 @@ pub(crate) fn stdout_noise() -> Vec<(String, String)> {
 
 /// The layer that collects.
 pub(super) fn layer<S: Subscriber + for<'a> LookupSpan<'a>>() -> impl Layer<S> {
-    let is_meant = |metadata: &Metadata<'_>| metadata.target().starts_with(TARGET) && *metadata.level() == Level::WARN;
+    let is_meant = |metadata: &Metadata<'_>| metadata.target() == TARGET && *metadata.level() == Level::WARN;
     Collect.with_filter(FilterFn::new(is_meant).with_max_level_hint(Level::WARN))
 }
 

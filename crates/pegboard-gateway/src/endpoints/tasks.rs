@@ -487,7 +487,6 @@ fn written(reply: &Reply, id: &str) -> Answer {
             None => (answer, true),
         },
         Outcome::Refused(failure) | Outcome::Lost(failure) => return Err(request_failed(failure)),
-        _ => return Err(unknown_outcome()),
     };
     let mut meta = answer.meta.clone().unwrap_or_default();
     meta.insert(meta::RELATED_TASK.into(), json!({ "taskId": id }));

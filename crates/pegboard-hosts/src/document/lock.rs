@@ -14,7 +14,7 @@ use std::{
     time::Duration,
 };
 
-use pegboard::deadline::Deadline;
+use pegboard_base::deadline::Deadline;
 
 /// The longest wait for the edits of other processes.
 const LONGEST_WAIT: Duration = Duration::from_secs(10);

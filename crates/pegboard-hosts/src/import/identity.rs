@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use pegboard::Loaded;
+use pegboard_config::Loaded;
 use serde_json::{Map, Value};
 
 use crate::executable;

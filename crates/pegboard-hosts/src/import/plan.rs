@@ -5,7 +5,8 @@ use std::{
     path::PathBuf,
 };
 
-use pegboard::{Config, Env, Format, Loaded, ServerName, config::Source};
+use pegboard_base::name::ServerName;
+use pegboard_config::{Config, Env, Format, Loaded, Source};
 use serde_json::{Map, Value, json};
 
 use super::{

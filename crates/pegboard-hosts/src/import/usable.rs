@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use pegboard::{Config, Env, Format, config::Source};
+use pegboard_config::{Config, Env, Format, Source};
 use serde_json::{Map, Value, json};
 
 use super::plan::{Action, Plan};

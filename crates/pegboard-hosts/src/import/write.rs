@@ -1,6 +1,6 @@
 //! Writes imported servers into our config file.
 
-use pegboard::{Config, Env, Format, config::Source};
+use pegboard_config::{Config, Env, Format, Source};
 use serde_json::Value;
 
 use super::plan::Plan;

@@ -5,12 +5,11 @@ use std::{collections::BTreeMap, sync::Arc, time::Duration};
 use serde::{Serialize, Serializer};
 
 use super::digest::Digest;
-use crate::{
+use pegboard_base::{caller::Principal, name::ServerName};
+use pegboard_mask::Counts;
+use pegboard_tools::{
     args::{Arguments, RawFields},
-    caller::Principal,
     catalog::{DefinitionHash, Tool},
-    mask::Counts,
-    name::ServerName,
     outcome::{Kind, Reply, millis},
 };
 

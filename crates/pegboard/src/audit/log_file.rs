@@ -15,7 +15,8 @@ use super::{
     entry::Entry,
     state_file::{Head, StateFile},
 };
-use crate::{config::AuditConfig, private_file};
+use pegboard_base::private_file;
+use pegboard_config::AuditConfig;
 
 /// The most files in the log's folder that are inspected for older parts of it.
 const MAX_INSPECTED: usize = 100_000;
@@ -34,7 +35,7 @@ struct Tail {
 }
 
 /// Appends records under the log's lock.
-pub(super) fn append(config: &AuditConfig, entries: &mut [Entry]) -> io::Result<()> {
+pub(crate) fn append(config: &AuditConfig, entries: &mut [Entry]) -> io::Result<()> {
     let mut state = StateFile::lock(&config.file)?;
     for entry in entries.iter_mut() {
         let arguments = entry.arguments.as_mut().map(|arguments| &mut arguments.hash);

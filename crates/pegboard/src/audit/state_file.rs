@@ -18,7 +18,7 @@ use super::{
     chain::End,
     digest::{Digest, hex},
 };
-use crate::private_file;
+use pegboard_base::private_file;
 
 /// How long a writer waits for the others.
 const LOCK_TIMEOUT: Duration = Duration::from_secs(2);

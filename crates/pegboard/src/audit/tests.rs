@@ -5,7 +5,7 @@ use std::{fs, path::PathBuf};
 use proptest::prelude::*;
 
 use super::{digest::Digest, log_file, verify::AuditBreakKind as Kind, *};
-use crate::config::AuditConfig;
+use pegboard_config::AuditConfig;
 
 /// A log in a folder of its own.
 struct Log {

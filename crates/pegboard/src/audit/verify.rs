@@ -12,7 +12,7 @@ use super::{
     log_file::parts,
     state_file,
 };
-use crate::private_file;
+use pegboard_base::private_file;
 
 /// What a verification has found.
 #[derive(Debug, Clone, PartialEq, Eq)]

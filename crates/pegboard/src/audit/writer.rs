@@ -19,12 +19,10 @@ use super::{
     entry::Entry,
     log_file::{self, NOT_A_LOG},
 };
-use crate::{
-    config::AuditConfig,
-    deadline::Deadline,
-    event::{Event, EventSender},
-    outcome::{Failure, Kind},
-};
+use crate::event::{Event, EventSender};
+use pegboard_base::deadline::Deadline;
+use pegboard_config::AuditConfig;
+use pegboard_tools::outcome::{Failure, Kind};
 
 /// The most records that wait for the writer. Further ones are lost, unless the log is required.
 const QUEUE: usize = 4096;

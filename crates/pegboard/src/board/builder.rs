@@ -18,17 +18,19 @@ use super::{GatewaySettings, Inner, Pegboard, approval_defaults::ApprovalDefault
 use crate::{
     audit::AuditLog,
     call::{Approvals, Approver, CallJournal, CallMemories, Embedder, Embeddings, Journal, UsageByPrincipal},
-    catalog::store::CatalogStore,
-    config::{BreakerPolicy, Capabilities, Config, ServerConfig},
-    credential::{CallerTokens, Credentials},
     event::EventSender,
-    mask::{KnownSecrets, Masking, ServerMasker},
-    name::ServerName,
     pin::PinStore,
     server::{Backoff, BadSchedule, BoardShared, Jitter, LinkContext, Queues, Registry, Server, SharedLinks},
+};
+use pegboard_base::name::ServerName;
+use pegboard_client::{
+    credential::{CallerTokens, Credentials},
     session::{ClientInfo, EraMemory, Host, ListScope, NoHost},
     transport::{ByteBudget, Dialer, StandIns, Target},
 };
+use pegboard_config::{BreakerPolicy, Capabilities, Config, ServerConfig};
+use pegboard_mask::{KnownSecrets, Masking, ServerMasker};
+use pegboard_tools::catalog::store::CatalogStore;
 
 /// Sets up a board. See [`Pegboard::builder`].
 #[must_use]

@@ -4,14 +4,11 @@ use pegboard_testkit::{FakeServer, Tool};
 use tokio::runtime::{Builder, Runtime};
 
 use super::*;
-use crate::{
-    call::ToolCall,
-    config::{Command, Config, ServerConfig, Start, Transport},
-    outcome::Kind,
-    status::State,
-    toolset::Toolset,
-    transport::{ByteSink, ByteSource, Dialer},
-};
+use crate::status::State;
+use crate::{call::ToolCall, toolset::Toolset};
+use pegboard_client::transport::{ByteSink, ByteSource, Dialer};
+use pegboard_config::{Command, Config, ServerConfig, Start, Transport};
+use pegboard_tools::outcome::Kind;
 
 fn runtime() -> Runtime {
     Builder::new_current_thread()

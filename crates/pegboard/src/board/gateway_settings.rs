@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::config::{ServeConfig, ViewConfig};
+use pegboard_config::{ServeConfig, ViewConfig};
 
 /// The named views and the settings of the gateway, of one config.
 #[derive(Debug, Clone, Default, PartialEq)]

@@ -1,11 +1,7 @@
 //! Health, readiness and warnings, derived from the servers' status rows.
 
-use crate::{
-    audit::AuditFailure,
-    call::JournalProblem,
-    server::Server,
-    status::{AUDIT_REQUIRED, ServerStatus, State, Warning},
-};
+use crate::status::{AUDIT_REQUIRED, ServerStatus, State, Warning};
+use crate::{audit::AuditFailure, call::JournalProblem, server::Server};
 
 /// Whether every enabled server is ready or idle. Draining servers do not count, nor does one that refuses a principal's credentials.
 pub(super) fn is_healthy(rows: &[ServerStatus]) -> bool {

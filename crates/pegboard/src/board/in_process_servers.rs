@@ -6,7 +6,9 @@ use super::{
     Pegboard,
     server_replacement::{NotConnected, StartMode},
 };
-use crate::{config::ServerConfig, name::ServerName, transport::Dialer};
+use pegboard_base::name::ServerName;
+use pegboard_client::transport::Dialer;
+use pegboard_config::ServerConfig;
 
 impl Pegboard {
     /// Adds a server that runs in this process, such as a set of native tools, and connects it in every open view. Fails with

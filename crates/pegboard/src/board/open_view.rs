@@ -5,15 +5,13 @@ use std::sync::{Arc, PoisonError};
 use super::Pegboard;
 use crate::{
     call::{MemoryOwner, View},
-    catalog::{Catalog, HeaderRule},
-    config::{Scope, ServerConfig, Start},
-    credential::ViewCredentials,
-    name::ServerName,
-    native::NativeTools,
     server::{Server, ViewIdentity, ViewServers},
     toolset::Toolset,
-    transport::Target,
 };
+use pegboard_base::name::ServerName;
+use pegboard_client::{credential::ViewCredentials, native::NativeTools, transport::Target};
+use pegboard_config::{Scope, ServerConfig, Start};
+use pegboard_tools::catalog::{Catalog, HeaderRule};
 
 /// The server name for a view's own tools. It gets a number if a server of the board has this name.
 const HOME: &str = "request";
@@ -110,12 +108,10 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::{
-        call::ToolCall,
-        config::Config,
-        native::NativeTool,
-        outcome::{Answer, Kind},
-    };
+    use crate::call::ToolCall;
+    use pegboard_client::native::NativeTool;
+    use pegboard_config::Config;
+    use pegboard_tools::outcome::{Answer, Kind};
 
     fn board() -> Pegboard {
         let hello = NativeTool::new("hello", "Says hello.", json!({"type": "object"}), |_| async {

@@ -3,13 +3,13 @@
 use serde_json::json;
 
 use super::*;
-use crate::{
-    call::{ToolCall, View},
-    config::{Config, Results},
+use crate::call::{ToolCall, View};
+use pegboard_client::{
     native::{NativeTool, NativeTools},
-    outcome::{Answer, Kind},
     session::Host,
 };
+use pegboard_config::{Config, Results};
+use pegboard_tools::outcome::{Answer, Kind};
 
 fn board() -> Pegboard {
     let long = NativeTool::new("long", "Answers at length.", json!({"type": "object"}), |_| async {

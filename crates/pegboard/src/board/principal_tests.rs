@@ -10,17 +10,18 @@ use pegboard_testkit::{FakeServer, MemoryHandle, Tool};
 use serde_json::json;
 
 use super::*;
+use crate::status::State;
 use crate::{
     call::{ToolCall, View},
-    caller::Principal,
-    config::{Command, Config, Endpoint, Scope, ServerConfig, Transport},
-    credential::{Credential, CredentialError, CredentialRequest, Credentials},
-    outcome::Kind,
-    secret::SafeUrl,
-    status::State,
     toolset::Toolset,
+};
+use pegboard_base::{caller::Principal, secret::SafeUrl};
+use pegboard_client::{
+    credential::{Credential, CredentialError, CredentialRequest, Credentials},
     transport::{ByteSink, ByteSource, Dialer},
 };
+use pegboard_config::{Command, Config, Endpoint, Scope, ServerConfig, Transport};
+use pegboard_tools::outcome::Kind;
 
 /// Longer than the servers of a principal are kept.
 const LATER: Duration = Duration::from_secs(120);
@@ -46,7 +47,7 @@ fn fx() -> ServerName {
 
 /// A board with one server, `fx`, in memory. Each connection to it counts as a start.
 fn board(mut server: ServerConfig) -> (Pegboard, MemoryHandle) {
-    server.start = crate::config::Start::Lazy;
+    server.start = pegboard_config::Start::Lazy;
     let (_unused, handle) = FakeServer::new("fx")
         .tool(Tool::new("hello").answers_text("hi"))
         .connect();
@@ -203,7 +204,7 @@ async fn servers_whose_credentials_no_view_can_have_again_end_with_their_last_vi
 #[tokio::test(start_paused = true)]
 async fn opening_a_view_of_a_principal_starts_nothing() {
     let mut server = remote();
-    server.start = crate::config::Start::Eager;
+    server.start = pegboard_config::Start::Eager;
     let (board, handle) = board(server);
     let _views = ["alice", "bob"].map(|name| board.toolset_with(of(name).credentials(Tokens::default())));
     tokio::time::sleep(LATER).await;
@@ -352,7 +353,7 @@ async fn a_new_config_reaches_the_servers_of_principals() {
     let view = board.toolset_with(of("alice"));
     hello(&view).await;
     let mut changed = remote();
-    changed.start = crate::config::Start::Lazy;
+    changed.start = pegboard_config::Start::Lazy;
     changed.limits.max_message += 1;
     board.apply(config(changed)).await;
     hello(&view).await;
@@ -380,7 +381,7 @@ async fn a_listing_waits_for_the_catalog_of_its_own_principal() {
     let (_unused, handle) = FakeServer::new("fx").tool(Tool::new("of_the_first")).connect();
     let dialled = handle.clone();
     let mut server = remote();
-    server.start = crate::config::Start::Lazy;
+    server.start = pegboard_config::Start::Lazy;
     let board = Pegboard::builder(config(server))
         .stand_ins(move |_, _| dialer(&dialled))
         .open();
@@ -409,7 +410,7 @@ async fn a_principal_with_refused_credentials_does_not_block_a_new_config() {
     hello(&view).await;
     let before = connections(&handle);
     let mut changed = remote();
-    changed.start = crate::config::Start::Lazy;
+    changed.start = pegboard_config::Start::Lazy;
     changed.limits.max_message += 1;
     let applied = board.apply(config(changed)).await;
     assert_eq!((applied.replaced.len(), applied.errors.len()), (1, 0));

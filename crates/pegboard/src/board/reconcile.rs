@@ -2,10 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use crate::{
-    config::{Limits, Policy, ServerConfig},
-    name::ServerName,
-};
+use pegboard_base::name::ServerName;
+use pegboard_config::{Limits, Policy, ServerConfig};
 
 /// One change. All but `Remove` carry the server's complete new config.
 #[derive(Debug, Clone, PartialEq)]

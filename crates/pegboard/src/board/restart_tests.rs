@@ -6,11 +6,9 @@ use pegboard_testkit::{FakeServer, MemoryHandle};
 use tokio::{io, time::Instant};
 
 use super::*;
-use crate::{
-    config::Config,
-    status::State,
-    transport::{ByteSink, ByteSource, Dialer},
-};
+use crate::status::State;
+use pegboard_client::transport::{ByteSink, ByteSource, Dialer};
+use pegboard_config::Config;
 
 /// When the board dialled its server.
 #[derive(Clone, Default)]

@@ -15,11 +15,11 @@ use super::{
     server_replacement::{NotConnected, StartMode},
 };
 use crate::{
-    config::{Config, ServerConfig},
-    name::ServerName,
     server::{DetachedConnections, Outage, Server},
     toolset::Unavailable,
 };
+use pegboard_base::name::ServerName;
+use pegboard_config::{Config, ServerConfig};
 
 /// What a new config has changed.
 #[derive(Debug, Clone, Default, Serialize)]

@@ -9,16 +9,15 @@ use tokio::sync::Semaphore;
 
 #[cfg(feature = "oauth")]
 use super::sign_in_provider::SignIns;
-use crate::{
-    config::{BoardLimits, Misconfigured, ServerConfig, Transport},
+use crate::server::{BoardShared, Outage, Server, identity};
+use pegboard_base::{name::ServerName, sync::caught_now};
+use pegboard_client::{
     credential::{CallerTokens, CredentialSource, Credentials},
-    mask::{KnownSecrets, ServerMasker},
-    name::ServerName,
-    server::{BoardShared, Outage, Server, identity},
     session::{ClientInfo, DesiredState, EraMemory, Host, Spec},
-    sync::caught_now,
     transport::{ByteBudget, StandIns, Target},
 };
+use pegboard_config::{BoardLimits, Misconfigured, ServerConfig, Transport};
+use pegboard_mask::{KnownSecrets, ServerMasker};
 
 /// Creates the servers of a board from their configs.
 pub(super) struct ServerFactory {
@@ -130,7 +129,7 @@ impl ServerFactory {
         let Target::Configured(transport) = target else {
             return None;
         };
-        let configured = crate::transport::configured_credentials(transport, masker);
+        let configured = pegboard_client::transport::configured_credentials(transport, masker);
         #[cfg(feature = "oauth")]
         return configured.or_else(|| self.sign_ins.provider(name, transport));
         #[cfg(not(feature = "oauth"))]

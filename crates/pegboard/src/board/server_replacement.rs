@@ -10,13 +10,12 @@ use futures_util::future::join_all;
 
 use super::Pegboard;
 use crate::{
-    config::{Scope, ServerConfig, Start, Transport},
-    deadline::Deadline,
-    name::ServerName,
     server::{Outage, Server},
     toolset::Unavailable,
-    transport::{Dialer, Target},
 };
+use pegboard_base::{deadline::Deadline, name::ServerName};
+use pegboard_client::transport::{Dialer, Target};
+use pegboard_config::{Scope, ServerConfig, Start, Transport};
 
 /// Added to a server's own limits while waiting for its start, so that the server reports its own error before the wait times out.
 const MARGIN: Duration = Duration::from_secs(1);

@@ -7,16 +7,11 @@ use jiff::Timestamp;
 use url::Url;
 
 use super::{Pegboard, sign_in_provider::account_of, sign_in_records::SignInRecord};
-use crate::{
-    audit::ChangeOutcome,
-    caller::Principal,
-    config::{Auth, OAuthConfig},
-    hint::Hint,
-    name::ServerName,
-    oauth::{OAuthAccount, OAuthError, PendingSignIn, RedirectUri, SessionSummary, SignedOut as Ended},
-    outcome::Failure,
-    server::Server,
-};
+use crate::{audit::ChangeOutcome, server::Server};
+use pegboard_base::{caller::Principal, hint::Hint, name::ServerName};
+use pegboard_config::{Auth, OAuthConfig};
+use pegboard_oauth::{OAuthAccount, OAuthError, PendingSignIn, RedirectUri, SessionSummary, SignedOut as Ended};
+use pegboard_tools::outcome::Failure;
 
 /// The port of the redirect address, unless the config or the options name one.
 const DEFAULT_PORT: u16 = 47_471;
@@ -120,6 +115,7 @@ pub enum SignedOut {
     },
 }
 
+#[doc(hidden)]
 impl From<Ended> for SignedOut {
     fn from(ended: Ended) -> Self {
         match ended {
@@ -150,6 +146,7 @@ pub struct SignedIn {
     pub needs_sign_in: bool,
 }
 
+#[doc(hidden)]
 impl From<SessionSummary> for SignedIn {
     fn from(session: SessionSummary) -> Self {
         Self {
@@ -238,6 +235,7 @@ impl Hint for SignInError {
     }
 }
 
+#[doc(hidden)]
 impl From<OAuthError> for SignInError {
     fn from(error: OAuthError) -> Self {
         let kind = match &error {

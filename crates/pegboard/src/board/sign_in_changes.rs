@@ -5,13 +5,10 @@ use std::{collections::HashMap, sync::Arc, time::Duration};
 use futures_util::future::join_all;
 
 use super::{Pegboard, sign_in_provider::account_of};
-use crate::{
-    caller::Principal,
-    credential::CallerToken,
-    deadline::Deadline,
-    oauth::{AccountKey, OAuthAccount, StoreChange},
-    server::Server,
-};
+use crate::server::Server;
+use pegboard_base::{caller::Principal, deadline::Deadline};
+use pegboard_client::credential::CallerToken;
+use pegboard_oauth::{AccountKey, OAuthAccount, StoreChange};
 
 /// How long a server that is connected again may take to be ready or to fail.
 const SETTLE: Duration = Duration::from_secs(10);

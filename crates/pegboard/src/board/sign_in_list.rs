@@ -11,13 +11,9 @@ use super::{
     sign_in_provider::account_of,
     sign_in_records::SignInRecord,
 };
-use crate::{
-    audit::ChangeOutcome,
-    caller::Principal,
-    deadline::Deadline,
-    name::ServerName,
-    oauth::{AccountKey, Forgotten, OAuthAccount},
-};
+use crate::audit::ChangeOutcome;
+use pegboard_base::{caller::Principal, deadline::Deadline, name::ServerName};
+use pegboard_oauth::{AccountKey, Forgotten, OAuthAccount};
 
 /// The most sign-ins whose tokens are revoked at the same time.
 const MAX_REVOCATIONS: usize = 8;
@@ -77,7 +73,7 @@ impl Pegboard {
     /// are listed with it one by one. Tokens that were obtained without a person are listed too.
     pub async fn sign_ins(&self) -> Result<Vec<StoredSignIn>, SignInError> {
         let listed = self.0.factory.sign_ins.client().sessions(&self.accounts()).await?;
-        let sign_in = |listed: crate::oauth::ListedSession| StoredSignIn {
+        let sign_in = |listed: pegboard_oauth::ListedSession| StoredSignIn {
             server: listed.server,
             url: listed.url,
             principal: listed.principal,

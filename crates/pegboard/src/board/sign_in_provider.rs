@@ -16,17 +16,16 @@ use tokio::sync::{Semaphore, SemaphorePermit};
 use tokio_util::sync::{CancellationToken, DropGuard};
 use url::Url;
 
-use crate::{
+use pegboard_base::{
     caller::{Principal, login_command},
-    config::{Auth, OAuthConfig, Transport},
-    credential::{
-        CallerToken, CallerTokens, Credential, CredentialError, CredentialReason, CredentialRequest, Credentials,
-        Remedy,
-    },
-    mask::KnownSecrets,
     name::ServerName,
-    oauth::{FileKey, OAuthAccount, OAuthClient, OAuthError, PlainText, TokenStore, asks_for_token},
 };
+use pegboard_client::credential::{
+    CallerToken, CallerTokens, Credential, CredentialError, CredentialReason, CredentialRequest, Credentials, Remedy,
+};
+use pegboard_config::{Auth, OAuthConfig, Transport};
+use pegboard_mask::KnownSecrets;
+use pegboard_oauth::{FileKey, OAuthAccount, OAuthClient, OAuthError, PlainText, TokenStore, asks_for_token};
 
 /// How long a server without a sign-in is used before the store is looked at again. A refusal ends that time.
 const ANONYMOUS: Duration = Duration::from_secs(60);
@@ -132,7 +131,7 @@ impl SignIns {
                 (Some(folder), Some(key)) => TokenStore::open(folder.clone(), Arc::new(FileKey(key.clone()))),
                 #[cfg(feature = "keyring")]
                 (Some(folder), None) if self.uses_keyring => {
-                    TokenStore::open(folder.clone(), Arc::new(crate::oauth::KeyringKey::of_system(folder)))
+                    TokenStore::open(folder.clone(), Arc::new(pegboard_oauth::KeyringKey::of_system(folder)))
                 }
                 (Some(folder), None) => TokenStore::open(folder.clone(), Arc::new(PlainText)),
                 (None, _) => TokenStore::in_memory(),
@@ -327,7 +326,7 @@ fn without_caller_token(account: &OAuthAccount) -> CredentialError {
 }
 
 fn failure(error: &OAuthError, account: &OAuthAccount) -> CredentialError {
-    use crate::hint::Hint as _;
+    use pegboard_base::hint::Hint as _;
     let remedy = match error {
         OAuthError::NeedsSignIn(_) => Remedy::Person(Some(format!(
             "sign in with `{}`",

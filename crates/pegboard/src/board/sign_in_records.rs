@@ -1,13 +1,10 @@
 //! [`SignInRecord`]: a sign-in or sign-out in the log and in the audit log, whoever has asked for it.
 
 use super::Pegboard;
-use crate::{
-    audit::{AdminChange, ChangeOutcome},
-    caller::Principal,
-    name::ServerName,
-    oauth::OAuthAccount,
-    outcome::Failure,
-};
+use crate::audit::{AdminChange, ChangeOutcome};
+use pegboard_base::{caller::Principal, name::ServerName};
+use pegboard_oauth::OAuthAccount;
+use pegboard_tools::outcome::Failure;
 
 /// A sign-in or sign-out that has begun. It is recorded when this is dropped, so also if the caller goes away.
 #[derive(Debug)]

@@ -1,7 +1,9 @@
 //! The first step of every call on a route: counts it, parses its arguments, then runs the `before` hooks of the view.
 
-use super::{audit_trail, context::CallContext, owner_usage::InFlightSlot, prepare_arguments, tool_call::ToolCall};
-use crate::{audit::AuditRule, outcome::Failure};
+use super::{audit_trail, context::CallContext, owner_usage::InFlightSlot, prepare_arguments};
+use crate::audit::AuditRule;
+use pegboard_tools::outcome::Failure;
+use pegboard_tools::tool_call::ToolCall;
 
 /// Counts the call as in flight, parses the arguments and runs the `before` hooks, which then see the parsed form. The call is in flight until the
 /// returned value is dropped.

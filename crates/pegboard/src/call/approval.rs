@@ -11,11 +11,13 @@ use std::{
 use serde::{Deserialize, Serialize};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-use crate::{
-    args::Arguments,
+use pegboard_base::{
     caller::{Caller, Principal},
-    catalog::{DefinitionHash, Risk, Tool},
     name::ServerName,
+};
+use pegboard_tools::{
+    args::Arguments,
+    catalog::{DefinitionHash, Risk, Tool},
 };
 
 /// The most approvals that are remembered.

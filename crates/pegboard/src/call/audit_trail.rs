@@ -1,11 +1,9 @@
 //! Records the verdict on a call in the audit log.
 
-use super::{context::CallContext, tool_call::ToolCall, verdict::Verdict};
-use crate::{
-    args::Arguments,
-    audit::{ArgumentsEntry, AuditDecision, AuditRule, Entry},
-    outcome::Failure,
-};
+use super::{context::CallContext, verdict::Verdict};
+use crate::audit::{ArgumentsEntry, AuditDecision, AuditRule, Entry};
+use pegboard_tools::tool_call::ToolCall;
+use pegboard_tools::{args::Arguments, outcome::Failure};
 
 /// Records a verdict before the call is made. Fails if the log is required and cannot be written.
 pub(super) async fn record(

@@ -9,10 +9,10 @@ use std::{
 use serde_json::Value;
 use tokio::time::Instant;
 
-use crate::{
+use pegboard_config::Policy;
+use pegboard_tools::{
     args::Arguments,
     catalog::Tool,
-    config::Policy,
     filter,
     outcome::{Answer, Content},
 };

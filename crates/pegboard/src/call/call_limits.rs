@@ -11,9 +11,9 @@ use sha2::{Digest as _, Sha256};
 use tokio::time::Instant;
 
 use super::verdict::Denied;
-use crate::{
+use crate::audit::AuditRule;
+use pegboard_tools::{
     args::Arguments,
-    audit::AuditRule,
     outcome::{Failure, Kind},
 };
 

@@ -12,11 +12,9 @@ use super::{
     cache::Cache,
     idempotency::{self, IdempotencyKeys},
 };
-use crate::{
-    caller::Principal,
-    credential::{CallerRights, CredentialsKey},
-    spill::{Spill, SpillLimits},
-};
+use crate::spill::{Spill, SpillLimits};
+use pegboard_base::caller::Principal;
+use pegboard_client::credential::{CallerRights, CredentialsKey};
 
 /// How long a memory outlives its last toolset: as long as a reply is kept for its idempotency key.
 const KEPT_FOR: Duration = idempotency::LIFETIME;

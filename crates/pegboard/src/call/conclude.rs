@@ -7,9 +7,9 @@ use super::{
     guard::CallGuard,
     present,
     record::Record,
-    tool_call::ToolCall,
 };
-use crate::outcome::{Outcome, Reply};
+use pegboard_tools::outcome::{Outcome, Reply};
+use pegboard_tools::tool_call::ToolCall;
 
 /// Turns the result of a call into its reply, and counts it.
 pub(super) async fn conclude(

@@ -4,8 +4,12 @@ use std::{borrow::Cow, sync::Arc};
 
 use tokio::time::Instant;
 
-use super::{forwarding::ForwardedCall, route::resolved::Route, tool_call::ToolCall, view::View};
-use crate::{catalog::Tool, config::ServerConfig, deadline::Deadline, server::Server};
+use super::{forwarding::ForwardedCall, route::resolved::Route, view::View};
+use crate::server::Server;
+use pegboard_base::deadline::Deadline;
+use pegboard_config::ServerConfig;
+use pegboard_tools::catalog::Tool;
+use pegboard_tools::tool_call::ToolCall;
 
 /// The state that all steps of a call share.
 pub(crate) struct CallContext<'a> {

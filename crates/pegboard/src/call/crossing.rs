@@ -5,12 +5,12 @@ use std::borrow::Cow;
 use serde_json::{Map, Value};
 
 use super::context::CallContext;
-use crate::{
+use crate::server::Server;
+use pegboard_config::OnCrossing;
+use pegboard_mask::{Crossed, Crossing};
+use pegboard_tools::{
     args::Arguments,
-    config::OnCrossing,
-    mask::{Crossed, Crossing},
     outcome::{Failure, Kind},
-    server::Server,
 };
 
 /// Returns the arguments to send, or refuses the call, as the server's policy says.

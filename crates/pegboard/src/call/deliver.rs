@@ -11,16 +11,15 @@ use super::{
     progress,
     record::Record,
     retry::{Next, RetryState, ToolClass},
-    tool_call::ToolCall,
 };
-use crate::{
-    args::Arguments,
-    catalog::Tool,
-    config::{Policy, Probe},
-    server::Live,
+use crate::server::Live;
+use pegboard_client::{
     session::{Call, CallResult, Fault, FaultKind, PassOn, Patience, Progress},
     transport::Sent,
 };
+use pegboard_config::{Policy, Probe};
+use pegboard_tools::tool_call::ToolCall;
+use pegboard_tools::{args::Arguments, catalog::Tool};
 
 /// Sends the call to its server, and retries where that is safe.
 pub(super) async fn deliver(

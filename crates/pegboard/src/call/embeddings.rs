@@ -12,7 +12,7 @@ use std::{
 use sha2::{Digest, Sha256};
 use tokio::{sync::Semaphore, time::Instant};
 
-use crate::sync::{Panicked, caught};
+use pegboard_base::sync::{Panicked, caught};
 
 /// How long a search waits for vectors. Vectors that arrive in time are cached, even if others are late.
 const TIMEOUT: Duration = Duration::from_secs(5);

@@ -2,14 +2,14 @@
 
 use std::{sync::Arc, time::Duration};
 
-use crate::{
-    hint::Hint,
-    mask::Counts,
-    outcome::{Answer, Failure, Kind, Outcome},
-    server::{Open, Outage, Refused, Server},
+use crate::server::{Open, Outage, Refused, Server};
+use pegboard_base::hint::Hint;
+use pegboard_client::{
     session::{Fault, FaultKind},
     transport::{FailureKind, Sent},
 };
+use pegboard_mask::Counts;
+use pegboard_tools::outcome::{Answer, Failure, Kind, Outcome};
 
 /// Why a call ended without a result.
 pub(super) enum CallError {
@@ -306,7 +306,7 @@ mod tests {
     use std::error::Error;
 
     use super::*;
-    use crate::transport::{ConnectFault, ServerError, WireFailure};
+    use pegboard_client::transport::{ConnectFault, ServerError, WireFailure};
 
     fn rpc_error(code: i64) -> ServerError {
         serde_json::from_value(serde_json::json!({"code": code, "message": "no such note"})).unwrap()
@@ -315,7 +315,7 @@ mod tests {
     #[test]
     fn a_failed_request_has_the_code_of_the_error_response_and_the_error_as_its_source() {
         let in_body = WireFailure::new(
-            FailureKind::Rpc(rpc_error(-32002)),
+            FailureKind::Rpc(Box::new(rpc_error(-32002))),
             Sent::Rejected,
             "HTTP 404: no such note",
         );

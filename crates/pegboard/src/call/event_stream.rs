@@ -11,7 +11,8 @@ use futures_util::Stream;
 use serde::{Deserialize, Serialize};
 use tokio::sync::mpsc;
 
-use crate::{outcome::Reply, session::Progress};
+use pegboard_client::session::Progress;
+use pegboard_tools::outcome::Reply;
 
 /// An event of one call. The last one is always [`CallEvent::Completed`].
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

@@ -8,17 +8,14 @@ use super::{
     error::CallError,
     forwarding::{Forwarded, ForwardedCall},
     present,
-    tool_call::ToolCall,
 };
-use crate::{
-    config::{OutputCheck, Policy},
-    deadline::Deadline,
-    mask::{Counts, Masker},
-    outcome::{Answer, Failure, ForwardedResult, Outcome, Reply, sanitize_error},
-    server::Server,
-    session::Fault,
-    transport::ServerError,
-};
+use crate::server::Server;
+use pegboard_base::deadline::Deadline;
+use pegboard_client::{session::Fault, transport::ServerError};
+use pegboard_config::{OutputCheck, Policy};
+use pegboard_mask::{Counts, Masker};
+use pegboard_tools::outcome::{Answer, Failure, ForwardedResult, Outcome, Reply, sanitize_error};
+use pegboard_tools::tool_call::ToolCall;
 
 /// Takes note of the error with which a call ends, if it is passed on.
 pub(super) fn note_error(context: &CallContext<'_>, error: &CallError) {

@@ -8,10 +8,8 @@ use std::{
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use crate::{
-    name::ServerName,
-    outcome::{ForwardedResult, ResultKind},
-};
+use pegboard_base::name::ServerName;
+use pegboard_tools::outcome::{ForwardedResult, ResultKind};
 
 /// The most tasks that are remembered. The oldest are forgotten, and can no longer be polled.
 const MAX_TASKS: usize = 1024;

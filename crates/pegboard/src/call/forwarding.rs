@@ -5,11 +5,8 @@ use std::sync::{Arc, OnceLock};
 use pegboard_protocol::RpcError;
 use serde_json::{Value, value::RawValue};
 
-use crate::{
-    outcome::{Failure, ForwardedResult},
-    session::PassOn,
-    transport::ServerError,
-};
+use pegboard_client::{session::PassOn, transport::ServerError};
+use pegboard_tools::outcome::{Failure, ForwardedResult};
 
 /// What a server answered to a request that was passed on. Secrets in it are masked.
 #[derive(Debug, Clone)]

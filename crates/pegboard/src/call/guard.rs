@@ -5,14 +5,16 @@ use std::{ops::Deref, sync::Arc};
 use jiff::Timestamp;
 use tokio::time::Instant;
 
-use super::{audience::Audience, route::resolved::Route, tool_call::ToolCall, view::View};
+use super::{audience::Audience, route::resolved::Route, view::View};
 use crate::{
     audit::{AuditDecision, AuditRule, Entry},
-    caller::Principal,
-    catalog::Tool,
     event::{CallEnd, Event},
     metrics::ServerCounters,
-    name::ServerName,
+};
+use pegboard_base::{caller::Principal, name::ServerName};
+use pegboard_tools::tool_call::ToolCall;
+use pegboard_tools::{
+    catalog::Tool,
     outcome::{Kind, Outcome, Reply},
 };
 

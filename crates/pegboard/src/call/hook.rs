@@ -4,14 +4,17 @@ use std::{fmt, future::Future, pin::Pin, sync::Arc, time::Duration};
 
 use serde_json::{Map, Value};
 
-use super::{idempotency, route::resolved::Route, tool_call::ToolCall};
-use crate::{
+use super::{idempotency, route::resolved::Route};
+use pegboard_base::{
     caller::{Caller, CallerView},
-    catalog::Tool,
     deadline::Deadline,
     name::ServerName,
-    outcome::{Failure, Kind, Reply},
     sync::{Panicked, caught, caught_now},
+};
+use pegboard_tools::tool_call::ToolCall;
+use pegboard_tools::{
+    catalog::Tool,
+    outcome::{Failure, Kind, Reply},
 };
 
 /// The timeout of an `after` hook.

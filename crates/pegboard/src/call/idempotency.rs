@@ -11,9 +11,9 @@ use serde_json::Value;
 use sha2::{Digest, Sha256};
 use tokio::{sync::watch, time::Instant};
 
-use crate::{
+use pegboard_base::deadline::Deadline;
+use pegboard_tools::{
     args::Arguments,
-    deadline::Deadline,
     outcome::{Failure, Kind, Outcome, Reply},
 };
 
@@ -187,7 +187,7 @@ fn refused(failure: Failure) -> Reply {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::outcome::Answer;
+    use pegboard_tools::outcome::Answer;
 
     fn key(key: impl Into<String>) -> IdempotencyKey {
         let tool = "fx.pay".to_owned();

@@ -4,7 +4,7 @@ use std::{fmt, sync::Arc};
 
 use jiff::Timestamp;
 
-use crate::{caller::Principal, name::ServerName, sync::caught_now};
+use pegboard_base::{caller::Principal, name::ServerName, sync::caught_now};
 
 /// Notes the calls in flight. See [`Builder::journal`](crate::Builder::journal).
 ///

@@ -3,7 +3,8 @@
 use tokio::time::Instant;
 
 use super::{call_limits::RepeatKey, context::CallContext, rates::Limited, verdict::Denied, visibility::tool_policy};
-use crate::{args::Arguments, config::ToolPolicy};
+use pegboard_config::ToolPolicy;
+use pegboard_tools::args::Arguments;
 
 /// Admits a call within its limits. Returns the key under which its outcome is to be reported, if repeated calls are limited.
 pub(super) fn admit(context: &CallContext<'_>, arguments: &Arguments) -> Result<Option<RepeatKey>, Denied> {

@@ -2,8 +2,10 @@
 
 use serde_json::{Map, Value, json};
 
-use super::{route::resolved::Route, tool_call::ToolCall, view::View};
-use crate::{catalog::ToolKind, native::CALLER_META};
+use super::{route::resolved::Route, view::View};
+use pegboard_client::native::CALLER_META;
+use pegboard_tools::catalog::ToolKind;
+use pegboard_tools::tool_call::ToolCall;
 
 /// Adds the caller to the `_meta` of a call of a native tool. An entry of that name that comes from elsewhere is removed.
 pub(super) fn with_caller(

@@ -1,11 +1,9 @@
 //! Validates structured results against the tool's output schema.
 
 use super::context::CallContext;
-use crate::{
-    config::OutputCheck,
-    outcome::{Answer, Outcome},
-    session::CallResult,
-};
+use pegboard_client::session::CallResult;
+use pegboard_config::OutputCheck;
+use pegboard_tools::outcome::{Answer, Outcome};
 
 /// Returns the outcome of a result that counts as failed because it does not match the schema. Where the policy only warns, adds to
 /// `warnings`.

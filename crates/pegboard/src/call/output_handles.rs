@@ -5,10 +5,10 @@ use std::borrow::Cow;
 
 use serde_json::{Value, value::RawValue};
 
-use crate::{
+use crate::spill::{Form, Output, Spill, SpillError, select};
+use pegboard_tools::{
     args::{Arguments, RawFields},
     outcome::{Failure, Kind},
-    spill::{Form, Output, Spill, SpillError, select},
 };
 
 /// The key that marks a handle.

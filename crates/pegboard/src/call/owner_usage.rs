@@ -12,10 +12,8 @@ use std::{
 use tokio::time::Instant;
 
 use super::rates::RateBuckets;
-use crate::{
-    caller::Principal,
-    outcome::{Failure, Kind},
-};
+use pegboard_base::caller::Principal;
+use pegboard_tools::outcome::{Failure, Kind};
 
 /// When a call that was one too many may be made again. A call of the same owner must end first, and when that is cannot be known.
 const TRY_AGAIN: Duration = Duration::from_secs(1);
@@ -120,7 +118,8 @@ impl Known {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{call::rates::Limited, config::Rate};
+    use crate::call::rates::Limited;
+    use pegboard_config::Rate;
 
     fn spend(usage: &OwnerUsage, per: Duration) {
         usage

@@ -7,19 +7,19 @@ use super::{
     hook::panicked,
     limit_check,
     record::Record,
-    tool_call::ToolCall,
     verdict::{Denied, Verdict},
     view_rules::Proposed,
     visibility::tool_policy,
 };
-use crate::{
+use crate::audit::AuditRule;
+use pegboard_base::sync::{Panicked, caught, caught_now};
+use pegboard_config::{Approval, Policy, Taint};
+use pegboard_tools::tool_call::ToolCall;
+use pegboard_tools::{
     args::Arguments,
-    audit::AuditRule,
     catalog::{Risk, Tool, sanitize::is_invisible},
-    config::{Approval, Policy, Taint},
     filter::{Case, Globs},
     outcome::{Failure, Kind},
-    sync::{Panicked, caught, caught_now},
 };
 
 /// The most characters of its arguments that a person is shown.
@@ -283,13 +283,15 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::*;
-    use crate::{catalog::Catalog, config::ToolPolicy, name::ServerName};
+    use pegboard_base::name::ServerName;
+    use pegboard_config::ToolPolicy;
+    use pegboard_tools::catalog::Catalog;
 
     fn tool(hints: &Value) -> Tool {
         let mut catalog = Catalog::default();
         let item = json!({"name": "t", "annotations": hints});
         let server = ServerName::parse("fx").unwrap();
-        catalog.read_tools(&server, vec![item], crate::catalog::HeaderRule::Ignored);
+        catalog.read_tools(&server, vec![item], pegboard_tools::catalog::HeaderRule::Ignored);
         Tool::clone(&catalog.tools[0])
     }
 

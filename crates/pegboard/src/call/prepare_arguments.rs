@@ -4,11 +4,12 @@ use std::borrow::Cow;
 
 use serde_json::{Map, Value};
 
-use super::{context::CallContext, output_handles, retry::ToolClass, tool_call::ToolCall};
-use crate::{
+use super::{context::CallContext, output_handles, retry::ToolClass};
+use pegboard_config::{Check, OutputCheck, Policy, Reading};
+use pegboard_tools::tool_call::ToolCall;
+use pegboard_tools::{
     args::{Arguments, CompiledSchemas, signature},
     catalog::Tool,
-    config::{Check, OutputCheck, Policy, Reading},
     outcome::{Failure, Kind},
     provider::Definition,
 };

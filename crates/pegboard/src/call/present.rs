@@ -12,19 +12,19 @@ use super::{
     audience::Audience,
     context::CallContext,
     summarise::{self, summariser::SummaryRequest},
-    tool_call::ToolCall,
 };
-use crate::{
-    config::{Policy, Results, Structured, Summarise},
-    deadline::Deadline,
-    filter,
-    mask::Counts,
-    outcome::{Answer, Content, Failure, Notes, Outcome, Presented, Rendering},
-    server::Server,
-    session::CallResult,
-};
+use crate::server::Server;
 use limit_size::Limited;
 use mask_outcome::OutcomeMasking;
+use pegboard_base::deadline::Deadline;
+use pegboard_client::session::CallResult;
+use pegboard_config::{Policy, Results, Structured, Summarise};
+use pegboard_mask::Counts;
+use pegboard_tools::tool_call::ToolCall;
+use pegboard_tools::{
+    filter,
+    outcome::{Answer, Content, Failure, Notes, Outcome, Presented, Rendering},
+};
 use result_rules::ResultRules;
 
 /// Extract: the outcome of an answered call, with all its content.

@@ -4,11 +4,10 @@ use std::future::Future;
 
 use tokio::sync::mpsc;
 
-use super::{tool_call::ToolCall, view::View};
-use crate::{
-    event::{Event, EventSender},
-    session::Progress,
-};
+use super::view::View;
+use crate::event::{Event, EventSender};
+use pegboard_client::session::Progress;
+use pegboard_tools::tool_call::ToolCall;
 
 /// How many updates may wait to be forwarded. Further updates are dropped.
 const MAX_PENDING: usize = 16;

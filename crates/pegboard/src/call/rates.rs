@@ -9,12 +9,10 @@ use std::{
 use tokio::time::Instant;
 
 use super::verdict::Denied;
-use crate::{
-    audit::AuditRule,
-    config::Rate,
-    name::ServerName,
-    outcome::{Failure, Kind},
-};
+use crate::audit::AuditRule;
+use pegboard_base::name::ServerName;
+use pegboard_config::Rate;
+use pegboard_tools::outcome::{Failure, Kind};
 
 /// How many rate limits are kept before those that are unused are dropped.
 const MAX_BUCKETS: usize = 1024;

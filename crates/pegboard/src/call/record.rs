@@ -4,11 +4,10 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-use super::{call_limits::RepeatKey, context::CallContext, tool_call::ToolCall};
-use crate::{
-    mask::Counts,
-    outcome::{Presented, Reply},
-};
+use super::{call_limits::RepeatKey, context::CallContext};
+use pegboard_mask::Counts;
+use pegboard_tools::outcome::{Presented, Reply};
+use pegboard_tools::tool_call::ToolCall;
 
 /// The data for a reply that is collected while the call runs.
 #[derive(Debug, Clone)]

@@ -7,13 +7,14 @@ use tokio::time::Instant;
 
 use super::{
     admit::admit, audit_trail, conclude, context::CallContext, crossing, error::CallError, guard::CallGuard,
-    permission, record::Record, route::resolved::Route, tool_call::ToolCall, view::View,
+    permission, record::Record, route::resolved::Route, view::View,
 };
 use crate::{
     audit::AuditRule,
-    outcome::{Answer, Body, Content, Failure, Kind, Outcome, Reply, ResourceContents},
     spill::{Form, Output},
 };
+use pegboard_tools::outcome::{Answer, Body, Content, Failure, Kind, Outcome, Reply, ResourceContents};
+use pegboard_tools::tool_call::ToolCall;
 
 /// Reads the resource in the call's argument `uri`, with the function `read`.
 pub(crate) async fn read_resource<F>(

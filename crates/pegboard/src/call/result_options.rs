@@ -6,11 +6,9 @@ use std::{
 };
 
 use super::summarise::{self, summariser::Summariser};
-use crate::{
-    config::{Images, Policy, Results, Summarise, SummaryModel, TooLong},
-    outcome::truncate::Count,
-    spill::{Spill, SpillLimits},
-};
+use crate::spill::{Spill, SpillLimits};
+use pegboard_config::{Images, Policy, Results, Summarise, SummaryModel, TooLong};
+use pegboard_tools::outcome::truncate::Count;
 
 /// The most cached clients for summary models. A config names one model, or one for each server.
 const MAX_MODELS: usize = 64;

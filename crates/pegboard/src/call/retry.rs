@@ -8,15 +8,13 @@ use pegboard_protocol::code;
 use serde_json::Value;
 use tokio::time::Instant;
 
-use crate::{
-    args::Arguments,
-    catalog::Tool,
-    config::{Policy, Retry, RetryClass},
-    filter,
-    server::{RetryBudget, backoff::Noise},
+use crate::server::{RetryBudget, backoff::Noise};
+use pegboard_client::{
     session::{Fault, FaultKind},
     transport::{ConnectFault, DialError, EndReason, FailureKind, Sent, WireFailure},
 };
+use pegboard_config::{Policy, Retry, RetryClass};
+use pegboard_tools::{args::Arguments, catalog::Tool, filter};
 
 /// The shortest and the longest delay between two attempts.
 const DELAY: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(5));

@@ -22,16 +22,16 @@ use std::{
 };
 
 use super::{audience::Audience, view::View, visibility::Visibility};
-use crate::{
-    catalog::Tool,
-    name::{self, ServerName},
-    outcome::Failure,
-    provider::{Definition, Provider},
-    server::Server,
-};
+use crate::server::Server;
 use alias::{Aliases, Lookup, NameIndex};
 use explain::KnownName;
 use names::{Assignment, assign_names};
+use pegboard_base::name::{self, ServerName};
+use pegboard_tools::{
+    catalog::Tool,
+    outcome::Failure,
+    provider::{Definition, Provider},
+};
 use repair::Repairs;
 use resolved::Precedence;
 

@@ -13,10 +13,8 @@ pub use summariser::{Summariser, Summary, SummaryError, SummaryRequest};
 
 use std::{sync::Arc, time::Duration};
 
-use crate::{
-    config::SummaryModel,
-    sync::{Panicked, caught},
-};
+use pegboard_base::sync::{Panicked, caught};
+use pegboard_config::SummaryModel;
 
 /// Creates a client for the model that the config names.
 #[cfg(feature = "http")]

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use arc_swap::ArcSwap;
 
-use crate::name::ServerName;
+use pegboard_base::name::ServerName;
 
 /// The most servers that are remembered. One is enough to restrict the view.
 const MAX_SERVERS: usize = 64;

@@ -25,20 +25,19 @@ use super::{
     permission, prepare_arguments, present,
     record::Record,
     route::resolved::Route,
-    tool_call::ToolCall,
     view::View,
 };
-use crate::{
-    audit::AuditRule,
+use crate::status::Era;
+use crate::{audit::AuditRule, server::Live};
+use pegboard_base::deadline::Deadline;
+use pegboard_client::session::{
+    Call, CallResponse, CallResult, Fault, FaultKind, OnBehalf, PassOn, Patience, Session, Task, TaskContext,
+    TaskState, TaskStatus,
+};
+use pegboard_tools::tool_call::ToolCall;
+use pegboard_tools::{
     catalog::TaskSupport,
-    deadline::Deadline,
     outcome::{Failure, Kind, Outcome, Reply},
-    server::Live,
-    session::{
-        Call, CallResponse, CallResult, Fault, FaultKind, OnBehalf, PassOn, Patience, Session, Task, TaskContext,
-        TaskState, TaskStatus,
-    },
-    status::Era,
 };
 
 /// How many sessions may end while a task is awaited.

@@ -4,8 +4,8 @@ use std::future::Future;
 
 use tracing::{Instrument, Span, field::Empty};
 
-use super::tool_call::ToolCall;
-use crate::outcome::{Kind, Reply, millis};
+use pegboard_tools::outcome::{Kind, Reply, millis};
+use pegboard_tools::tool_call::ToolCall;
 
 /// The longest tool name in a span, in bytes. An unknown name may be any text that a model wrote.
 const NAME: usize = 512;

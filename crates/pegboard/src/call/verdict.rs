@@ -1,6 +1,7 @@
 //! The verdict on a call, and the rule behind it.
 
-use crate::{audit::AuditRule, outcome::Failure};
+use crate::audit::AuditRule;
+use pegboard_tools::outcome::Failure;
 
 /// Why a call may be made: the approval that covers it, if it needs one.
 pub(super) type Verdict = Result<Option<AuditRule>, Denied>;

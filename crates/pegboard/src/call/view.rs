@@ -28,22 +28,24 @@ use super::{
     owner_usage::{InFlightSlot, OwnerUsage},
     rates::Limited,
     result_options::ResultOptions,
-    tool_call::ToolCall,
     view_rules::Rules,
 };
-use crate::{
-    args::CompiledSchemas,
-    audit::AuditLog,
+use crate::{audit::AuditLog, event::EventSender, metrics::BoardCounters};
+use pegboard_base::{
     caller::{Caller, CallerView, Principal, QuotaOwner},
-    config::Rate,
-    credential::{CallerRights, Credentials, ViewCredentials},
-    event::EventSender,
-    metrics::BoardCounters,
     name::{NameRules, NameStyle, ServerName},
+};
+use pegboard_client::{
+    credential::{CallerRights, Credentials, ViewCredentials},
     native::NativeTools,
+    session::{Host, HostHandle, OnBehalf, Root},
+};
+use pegboard_config::Rate;
+use pegboard_tools::tool_call::ToolCall;
+use pegboard_tools::{
+    args::CompiledSchemas,
     outcome::{Failure, Kind},
     provider::Provider,
-    session::{Host, HostHandle, OnBehalf, Root},
 };
 
 /// How one agent sees the board: which servers and tools, under which names, and how its calls and their results are processed.
@@ -167,7 +169,7 @@ impl View {
         self
     }
 
-    /// Sets which of the principal's [access tokens](crate::credential::CallerTokens) is exchanged for servers whose config says so. Views of one
+    /// Sets which of the principal's [access tokens](pegboard_client::credential::CallerTokens) is exchanged for servers whose config says so. Views of one
     /// principal with other rights share no connections to remote servers. Without it no token is exchanged.
     pub fn caller_rights(mut self, rights: CallerRights) -> Self {
         self.caller_rights = Some(rights);
@@ -222,7 +224,7 @@ impl View {
     /// offer it on the board's host and answer it per view. A request for something that the view's host does not offer is rejected as
     /// unsupported.
     ///
-    /// [`HostContext`](crate::host::HostContext) describes how requests are attributed to calls.
+    /// `HostContext` describes how requests are attributed to calls.
     pub fn host(mut self, host: impl Host) -> Self {
         self.host = Some(HostHandle::new(Arc::new(host)));
         self

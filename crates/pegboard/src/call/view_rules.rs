@@ -8,13 +8,13 @@ use super::{
     approval::{Approvals, Approver, OpenQuestions},
     taint::TaintState,
 };
-use crate::{
+use crate::server::ShownServers;
+use pegboard_base::name::ServerName;
+use pegboard_config::{Approval, Taint};
+use pegboard_tools::{
     catalog::{Risk, Tool},
-    config::{Approval, Taint},
     filter::{Selection, fits},
     grant::Grants,
-    name::ServerName,
-    server::ShownServers,
 };
 
 /// Whether a server is among those that globs name; no globs mean all.

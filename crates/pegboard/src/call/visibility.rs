@@ -12,14 +12,16 @@ use super::{
 };
 use crate::{
     audit::AuditRule,
-    catalog::{FormerNames, Tool},
-    config::{Policy, ServerConfig, ToolPolicy},
-    filter::{Case, Filter, Selection, fits},
-    grant::{Granted, Grants, Offer},
-    name::{ServerName, dotted, dunder},
-    outcome::{Failure, Kind},
     pin::command_name,
     server::{HeldTool, Server},
+};
+use pegboard_base::name::{ServerName, dotted, dunder};
+use pegboard_config::{Policy, ServerConfig, ToolPolicy};
+use pegboard_tools::{
+    catalog::{FormerNames, Tool},
+    filter::{Case, Filter, Selection, fits},
+    grant::{Granted, Grants, Offer},
+    outcome::{Failure, Kind},
 };
 
 /// What one view shows of the servers at one moment.

@@ -12,7 +12,7 @@ use super::{
     counters::{CallCounters, ServerCounters},
     snapshot::{Metrics, ServerMetrics},
 };
-use crate::name::ServerName;
+use pegboard_base::name::ServerName;
 
 /// How many names of removed servers are kept. The counts of older ones remain in the total.
 const MAX_REMOVED: usize = 1024;
@@ -139,7 +139,7 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
-    use crate::outcome::Kind;
+    use pegboard_tools::outcome::Kind;
 
     fn name(text: &str) -> ServerName {
         ServerName::parse(text).unwrap()

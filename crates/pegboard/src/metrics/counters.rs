@@ -9,7 +9,7 @@ use super::{
     histogram::AtomicHistogram,
     snapshot::{CallMetrics, ServerMetrics},
 };
-use crate::outcome::{Kind, Reply, millis};
+use pegboard_tools::outcome::{Kind, Reply, millis};
 
 /// Counters of calls that have ended.
 #[derive(Debug, Default)]

@@ -7,7 +7,7 @@ use std::{
 
 use serde::Serialize;
 
-use crate::outcome::millis;
+use pegboard_tools::outcome::millis;
 
 /// The bound of the first bucket is this power of two, in microseconds: 64 µs.
 const FIRST_BOUND: u32 = 6;

@@ -5,7 +5,8 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 
 use super::histogram::Histogram;
-use crate::{name::ServerName, outcome::Kind};
+use pegboard_base::name::ServerName;
+use pegboard_tools::outcome::Kind;
 
 /// A snapshot of all counters of a board. See [`Pegboard::metrics`](crate::Pegboard::metrics).
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -25,7 +26,7 @@ pub struct Metrics {
     /// Events that slow subscribers have missed.
     pub events_lost: u64,
     /// Bytes of messages of all servers that are being read, are queued to be written, or are held for callers. The limit is
-    /// [`BoardLimits::max_buffered`](crate::config::BoardLimits::max_buffered); messages of up to 64 KiB do not count.
+    /// [`BoardLimits::max_buffered`](pegboard_config::BoardLimits::max_buffered); messages of up to 64 KiB do not count.
     pub buffered_bytes: u64,
 }
 

@@ -3,11 +3,11 @@
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::{
-    catalog::{DefinitionHash, Finding},
+use pegboard_base::{
     label::label,
     name::{ServerName, dotted},
 };
+use pegboard_tools::catalog::{DefinitionHash, Finding};
 
 /// The name of a server's instructions beside those of its tools.
 const INSTRUCTIONS: &str = "(instructions)";

@@ -4,11 +4,8 @@ use std::fmt;
 
 use sha2::{Digest, Sha256};
 
-use crate::{
-    config::{Command, Endpoint, ServerConfig, Transport},
-    name::ServerName,
-    secret::HIDDEN,
-};
+use pegboard_base::{name::ServerName, secret::HIDDEN};
+use pegboard_config::{Command, Endpoint, ServerConfig, Transport};
 
 /// The shortest secret that is replaced in arguments and URLs. Shorter values would replace ordinary text.
 const MIN_SECRET: usize = 4;
@@ -26,7 +23,7 @@ impl ServerIdentity {
     /// The identity of a configured server. Secrets do not count, so that a renewed token does not make it another server.
     pub(crate) fn of(config: &ServerConfig) -> Self {
         let secrets = config.secrets();
-        let secrets: Vec<&str> = secrets.iter().map(crate::secret::Secret::expose).collect();
+        let secrets: Vec<&str> = secrets.iter().map(pegboard_base::secret::Secret::expose).collect();
         let without_secrets = |text: &str| {
             let known = secrets.iter().filter(|secret| secret.len() >= MIN_SECRET);
             known.fold(text.to_owned(), |text, secret| text.replace(secret, HIDDEN))
@@ -84,7 +81,7 @@ impl fmt::Display for ServerIdentity {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::config::{Config, Env, Format};
+    use pegboard_config::{Config, Env, Format};
 
     fn identity(text: &str) -> ServerIdentity {
         let loaded = Config::from_text(&format!("[servers.x]\n{text}"), Format::Toml, &Env::new(|_| None));

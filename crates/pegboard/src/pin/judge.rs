@@ -4,11 +4,9 @@ use super::{
     change::{PinChange, PinState},
     pinned_server::{MAX_PINS, Pin, PinnedServer},
 };
-use crate::{
-    catalog::{Catalog, DefinitionHash, Tool},
-    config::Pins,
-    name::ServerName,
-};
+use pegboard_base::name::ServerName;
+use pegboard_config::Pins;
+use pegboard_tools::catalog::{Catalog, DefinitionHash, Tool};
 
 /// What a server lists: its tools, and its instructions if they are known. A server that is not running has a catalogue at most.
 #[derive(Debug, Clone, Copy)]

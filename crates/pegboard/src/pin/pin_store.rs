@@ -12,7 +12,7 @@ use super::{
     identity::ServerIdentity,
     pinned_server::{PinnedServer, VERSION},
 };
-use crate::private_file;
+use pegboard_base::private_file;
 
 /// The largest file that is written or read.
 const MAX_BYTES: usize = 8 << 20;
@@ -210,7 +210,8 @@ fn write(file: &Path, pinned: &PinnedServer) -> Result<(), PinError> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{catalog::DefinitionHash, pin::Pin};
+    use crate::pin::Pin;
+    use pegboard_tools::catalog::DefinitionHash;
 
     fn identity(name: &str) -> ServerIdentity {
         ServerIdentity::in_process(&name.parse().unwrap())

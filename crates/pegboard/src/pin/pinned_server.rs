@@ -6,7 +6,7 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use super::identity::ServerIdentity;
-use crate::catalog::DefinitionHash;
+use pegboard_tools::catalog::DefinitionHash;
 
 /// The version of the file format.
 pub(super) const VERSION: u32 = 1;

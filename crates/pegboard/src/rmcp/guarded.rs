@@ -9,7 +9,7 @@ use ::rmcp::{
     service::{NotificationContext, RequestContext},
 };
 
-use crate::sync::{Panicked, caught};
+use pegboard_base::sync::{Panicked, caught};
 
 /// A handler whose panics and cancelled requests end only the one request.
 pub(super) struct Guarded<H>(pub(super) H);

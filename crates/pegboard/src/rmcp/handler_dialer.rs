@@ -5,7 +5,7 @@ use tokio::io::DuplexStream;
 use tokio_util::sync::CancellationToken;
 
 use super::{guarded::Guarded, streams::serve_in_task};
-use crate::transport::Dialer;
+use pegboard_client::transport::Dialer;
 
 /// Makes an in-process server of an rmcp handler. Each connection of the board gets a clone of the handler.
 ///

@@ -9,7 +9,7 @@ use std::{
 use tokio::io::{AsyncRead, DuplexStream, ReadBuf, ReadHalf};
 use tokio_util::sync::{CancellationToken, DropGuard};
 
-use crate::transport::{ByteSink, ByteSource};
+use pegboard_client::transport::{ByteSink, ByteSource};
 
 /// The bytes that a stream holds before its writer waits.
 const BUFFER: usize = 64 << 10;

@@ -30,7 +30,9 @@ use self::{
     pages::page,
     updates::ResourceUpdates,
 };
-use crate::{name::ServerName, session::CompletionOf, toolset::Toolset};
+use crate::toolset::Toolset;
+use pegboard_base::name::ServerName;
+use pegboard_client::session::CompletionOf;
 
 /// How long a listing waits for servers that are starting.
 const PATIENCE: Duration = Duration::from_secs(30);

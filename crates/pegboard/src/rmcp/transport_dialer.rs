@@ -5,7 +5,7 @@ use std::error::Error;
 use ::rmcp::{RoleClient, transport::IntoTransport};
 
 use super::{bridge, streams::serve_in_task};
-use crate::transport::{Dialer, DialerError, dialer};
+use pegboard_client::transport::{Dialer, DialerError, dialer};
 
 /// Makes a server of a client transport of rmcp. `connect` opens one for each connection of the board; its error is the reason why the server is
 /// unavailable.

@@ -132,7 +132,7 @@ impl Default for Backoff {
     /// 0, 1, 2, 5, 10, 30 and then 60 seconds, with 20 % jitter.
     fn default() -> Self {
         Self {
-            waits: crate::config::RESTART_WAITS.into(),
+            waits: pegboard_config::RESTART_WAITS.into(),
             jitter: Jitter::Uniform(0.2),
             noise: Noise::random(),
             step: 0,

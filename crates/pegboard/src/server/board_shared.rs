@@ -3,9 +3,9 @@
 use std::sync::{Arc, atomic::AtomicU64};
 
 use super::{link_context::LinkContext, queue::Queues, shared_links::SharedLinks};
-use crate::{
-    catalog::store::CatalogStore, config::BreakerPolicy, event::EventSender, metrics::BoardCounters, pin::PinStore,
-};
+use crate::{event::EventSender, metrics::BoardCounters, pin::PinStore};
+use pegboard_config::BreakerPolicy;
+use pegboard_tools::catalog::store::CatalogStore;
 
 /// The settings, counters and resources that all servers of one board share.
 #[derive(Debug)]

@@ -10,13 +10,11 @@ use std::{
 
 use tokio::time::Instant;
 
-use crate::{
-    config::{BreakerPolicy, BreakerRule as Rule},
-    sync::{
-        Mutex,
-        atomic::{AtomicU64, Ordering},
-    },
+use pegboard_base::sync::{
+    Mutex,
+    atomic::{AtomicU64, Ordering},
 };
+use pegboard_config::{BreakerPolicy, BreakerRule as Rule};
 
 /// The `retry_after` of calls that are refused while all probes are in flight.
 const PROBING: Duration = Duration::from_secs(1);

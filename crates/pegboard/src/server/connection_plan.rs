@@ -2,13 +2,13 @@
 
 use std::{sync::Arc, time::Duration};
 
-use crate::{
-    config::{Capabilities, EraChoice, Health, Limits, Probe, Restart, ServerConfig, Transport},
+use pegboard_client::{
     credential::CredentialSource,
-    mask::Masking,
     session::{ConfiguredTools, DesiredState, Spec},
     transport::Target,
 };
+use pegboard_config::{Capabilities, EraChoice, Health, Limits, Probe, Restart, ServerConfig, Transport};
+use pegboard_mask::Masking;
 
 /// The time limit of the handshake for questions: the server has just answered in the other era.
 const QUESTION_HANDSHAKE: Duration = Duration::from_secs(10);

@@ -11,17 +11,15 @@ use std::{
 use jiff::Timestamp;
 
 use super::{instance_history::InstanceHistory, outage::Outage, phase::Phase, view_tag::ViewTag};
+use crate::status::State;
 use crate::{
-    caller::Principal,
-    catalog::CatalogDiff,
     event::{Event, EventSender},
-    mask::ServerMasker,
     metrics::ServerCounters,
-    name::ServerName,
-    outcome::millis,
     pin::{PinChange, PinState},
-    status::State,
 };
+use pegboard_base::{caller::Principal, name::ServerName};
+use pegboard_mask::ServerMasker;
+use pegboard_tools::{catalog::CatalogDiff, outcome::millis};
 
 /// The longest reason in an event, in bytes.
 const REASON: usize = 4 << 10;

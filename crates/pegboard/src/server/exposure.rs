@@ -2,12 +2,10 @@
 
 use std::sync::{Arc, Weak};
 
-use crate::{
-    catalog::{Catalog, DefinitionHash, Finding, FindingSeverity, Tool, scan_text},
-    config::{Pins, Scan},
-    name::ServerName,
-    pin::{Judged, Listed, PinChange, PinState, PinnedServer, Stamp},
-};
+use crate::pin::{Judged, Listed, PinChange, PinState, PinnedServer, Stamp};
+use pegboard_base::name::ServerName;
+use pegboard_config::{Pins, Scan};
+use pegboard_tools::catalog::{Catalog, DefinitionHash, Finding, FindingSeverity, Tool, scan_text};
 
 /// How many findings are reported as warnings; more would not help a person.
 const MAX_FINDINGS: usize = 8;

@@ -9,10 +9,8 @@ use std::sync::{
 };
 
 use super::{outage::Outage, phase::Phase};
-use crate::{
-    catalog::{Catalog, CatalogDiff},
-    status::State,
-};
+use crate::status::State;
+use pegboard_tools::catalog::{Catalog, CatalogDiff};
 
 /// The last failure and the last catalogue of a server. Its instances share it, unless credentials set them apart.
 #[derive(Debug, Default)]

@@ -8,14 +8,12 @@ use std::{
 use jiff::Timestamp;
 use serde::Serialize;
 
-use crate::{
-    catalog::{
-        Catalog, FormerNames,
-        diff::CatalogDiff,
-        store::{CatalogStore, Freshness, Stored},
-    },
-    mask::Masker,
-    name::ServerName,
+use pegboard_base::name::ServerName;
+use pegboard_mask::Masker;
+use pegboard_tools::catalog::{
+    Catalog, FormerNames,
+    diff::CatalogDiff,
+    store::{CatalogStore, Freshness, Stored},
 };
 
 /// How many changes are remembered.

@@ -30,7 +30,7 @@ use super::{
     revision::Revision,
     supervisor::{Command, History, Supervisor},
 };
-use crate::{deadline::Deadline, name::ServerName};
+use pegboard_base::{deadline::Deadline, name::ServerName};
 
 /// How often a waiting caller sends its command again, in case the supervisor's channel was full.
 pub(super) const RESEND: Duration = Duration::from_secs(1);

@@ -5,7 +5,7 @@ use std::sync::{Arc, atomic::AtomicU64};
 use tokio::sync::Semaphore;
 
 use super::{backoff::Backoff, closing_links::ClosingLinks};
-use crate::session::ListScope;
+use pegboard_client::session::ListScope;
 
 /// The limits, counters and defaults that all links of one board share.
 #[derive(Debug)]

@@ -4,7 +4,7 @@ use std::{future::Future, sync::Arc, time::Duration};
 
 use tokio::{sync::Notify, time::Instant};
 
-use crate::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use pegboard_base::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
 /// The longest time between two idle checks while the connection may not be closed.
 const RECHECK: Duration = Duration::from_secs(60);

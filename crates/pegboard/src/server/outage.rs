@@ -13,15 +13,14 @@ pub(super) use next_start::NextStart;
 use next_start::{A_MOMENT, seconds_left};
 use told::Told;
 
-use crate::{
-    config::Misconfigured,
+use pegboard_base::{hint::Hint, name::ServerName};
+use pegboard_client::{
     credential::Remedy,
-    hint::Hint,
-    name::ServerName,
-    outcome::{Failure, Kind},
     session::{ConnectError, FaultKind},
     transport::{ConnectFault, DialError, EndReason, FailureKind, WireEnd},
 };
+use pegboard_config::Misconfigured;
+use pegboard_tools::outcome::{Failure, Kind};
 
 /// Why a server is unavailable, since when, and when it is started again.
 #[derive(Debug, Clone)]

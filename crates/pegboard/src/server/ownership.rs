@@ -9,12 +9,12 @@ use super::{
     availability::Availability, instance_history::InstanceHistory, phase::Phase, server_handle::Server,
     view_tag::ViewTag,
 };
-use crate::{
-    config::{Scope, ServerConfig, Start},
+use pegboard_base::deadline::Deadline;
+use pegboard_client::{
     credential::{CredentialSource, Credentials},
-    deadline::Deadline,
     session::{HostHandle, Spec},
 };
+use pegboard_config::{Scope, ServerConfig, Start};
 
 /// How long the session of a spare may wait for a view before it is closed as idle.
 const SPARE: Duration = Duration::from_secs(60);
@@ -119,7 +119,7 @@ impl Server {
 
     /// The principal that owns the server, or whose view does.
     #[cfg(feature = "oauth")]
-    pub(crate) fn principal(&self) -> Option<&crate::caller::Principal> {
+    pub(crate) fn principal(&self) -> Option<&pegboard_base::caller::Principal> {
         self.view().and_then(|owner| owner.principal.as_ref())
     }
 

@@ -9,11 +9,9 @@ use super::{
     link_usage::{KeepAlive, UseGuard},
     outage::{Cause, Outage},
 };
-use crate::{
-    catalog::Catalog,
-    session::Session,
-    status::{LastError, State},
-};
+use crate::status::{LastError, State};
+use pegboard_client::session::Session;
+use pegboard_tools::catalog::Catalog;
 
 /// The state of a server as callers see it.
 #[derive(Debug, Clone)]

@@ -24,12 +24,9 @@ use super::{
     revision::Revision,
     supervisor::Command,
 };
-use crate::{
-    config::{IDLE, IdleStop, Scope, ServerConfig},
-    deadline::Deadline,
-    sync::Mutex,
-    transport::Target,
-};
+use pegboard_base::{deadline::Deadline, sync::Mutex};
+use pegboard_client::transport::Target;
+use pegboard_config::{IDLE, IdleStop, Scope, ServerConfig};
 
 /// The connections of one server, in the order in which they are started.
 #[derive(Debug)]

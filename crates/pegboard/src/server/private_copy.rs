@@ -7,11 +7,11 @@ use super::{
     view_identity::CurrentProvider,
     view_instances::ViewInstances,
 };
-use crate::{
-    config::BadHeader,
+use pegboard_client::{
     session::{HostHandle, Spec},
     transport::Target,
 };
+use pegboard_config::BadHeader;
 
 impl Server {
     /// Creates an idle server with the same settings, whose connections only `owner` uses.

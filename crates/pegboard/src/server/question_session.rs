@@ -12,7 +12,9 @@ use super::{
     revision::Revision,
     server_handle::Server,
 };
-use crate::{config::Scope, deadline::Deadline, status::Era};
+use crate::status::Era;
+use pegboard_base::deadline::Deadline;
+use pegboard_config::Scope;
 
 impl Server {
     /// Returns a session in which the server can send questions during a call: `live` itself, or one beside it in the older era. If the server

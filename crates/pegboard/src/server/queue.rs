@@ -16,15 +16,11 @@ use std::{
 use arc_swap::ArcSwap;
 use tokio::time::Instant;
 
-use crate::{
-    caller::QuotaOwner,
-    config::{self, Policy},
-    deadline::Deadline,
-    filter,
-    outcome::millis,
-    status::QueueStatus,
-};
+use crate::status::QueueStatus;
 use fair_semaphore::{BorrowedGrant, Entry, FairSemaphore, Grant};
+use pegboard_base::{caller::QuotaOwner, deadline::Deadline};
+use pegboard_config::Policy;
+use pegboard_tools::{filter, outcome::millis};
 
 /// The most calls that wait in one queue; those of one owner fill at most half of it. Later ones would wait too long to be useful.
 const MAX_WAITING: usize = 512;
@@ -37,12 +33,12 @@ pub(crate) struct Queues(Mutex<BTreeMap<String, Queue>>);
 
 impl Queues {
     /// Creates the configured queues. If `default` is not among them, it is created with two permits per core of the machine, at most 64.
-    pub(crate) fn new(configured: &BTreeMap<String, config::Queue>) -> Self {
+    pub(crate) fn new(configured: &BTreeMap<String, pegboard_config::Queue>) -> Self {
         let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
         Self::on(configured, cores)
     }
 
-    fn on(configured: &BTreeMap<String, config::Queue>, cores: usize) -> Self {
+    fn on(configured: &BTreeMap<String, pegboard_config::Queue>, cores: usize) -> Self {
         let named = configured.iter().map(|(name, queue)| (name.as_str(), queue.concurrent));
         let default = std::iter::once((DEFAULT, cores.saturating_mul(2).clamp(1, 64)));
         let default = default.filter(|_| !configured.contains_key(DEFAULT));

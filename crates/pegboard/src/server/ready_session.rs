@@ -11,7 +11,8 @@ use super::{
     refused_credentials,
     server_handle::Server,
 };
-use crate::{caller::QuotaOwner, deadline::Deadline, session::Fault};
+use pegboard_base::{caller::QuotaOwner, deadline::Deadline};
+use pegboard_client::session::Fault;
 
 impl Server {
     /// Returns a ready session, and starts the server if needed. Fails with the outage if the server is down.

@@ -2,14 +2,13 @@
 
 use std::sync::Arc;
 
-use crate::{
-    config::{Auth, Command, Endpoint},
+use pegboard_base::{name::ServerName, secret::Secret};
+use pegboard_client::{
     credential::CredentialSource,
-    name::ServerName,
-    secret::Secret,
     session::{Fault, FaultKind, Spec},
     transport::{DialError, FailureKind, Target},
 };
+use pegboard_config::{Auth, Command, Endpoint};
 
 /// The hint for a start that the server refused with status 401 or 403; `None` for other failures.
 pub(super) fn hint(spec: &Spec, fault: &Fault) -> Option<String> {

@@ -10,13 +10,13 @@ use super::{
     pool::Pool,
     server_handle::Server,
 };
-use crate::{
-    catalog::Catalog,
-    config::{Pins, ServerConfig},
-    name::ServerName,
-    pin::{Judged, Listed, PinChange, PinError, PinnedServer, ServerIdentity, accept, command_name, judge, record},
-    transport::Target,
+use crate::pin::{
+    Judged, Listed, PinChange, PinError, PinnedServer, ServerIdentity, accept, command_name, judge, record,
 };
+use pegboard_base::name::ServerName;
+use pegboard_client::transport::Target;
+use pegboard_config::{Pins, ServerConfig};
+use pegboard_tools::catalog::Catalog;
 
 /// How many catalogues are remembered: those of the connections of a pool.
 const MAX_EXPOSURES: usize = 64;

@@ -8,7 +8,7 @@ use super::{
     pool::Pool,
     server_handle::Server,
 };
-use crate::catalog::{Catalog, FormerNames, store::Freshness};
+use pegboard_tools::catalog::{Catalog, FormerNames, store::Freshness};
 
 impl Server {
     /// The current catalogue, or the last known one while the server is not ready. `None` while it is disabled.

@@ -29,16 +29,15 @@ use super::{
     view_calls::ViewCalls,
     view_tag::ViewTag,
 };
-use crate::{
-    config::{Scope, ServerConfig, Start},
-    deadline::Deadline,
-    mask::ServerMasker,
-    metrics::ServerCounters,
-    name::ServerName,
+use crate::metrics::ServerCounters;
+use crate::status::{LastError, State};
+use pegboard_base::{deadline::Deadline, name::ServerName};
+use pegboard_client::{
     session::{DesiredState, Root, Spec},
-    status::{LastError, State},
     transport::{Dialer, Target},
 };
+use pegboard_config::{Scope, ServerConfig, Start};
+use pegboard_mask::ServerMasker;
 
 /// A cheap handle to one server. The server ends when the last handle is dropped.
 #[derive(Debug, Clone)]

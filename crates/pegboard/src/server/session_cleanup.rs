@@ -34,8 +34,8 @@ impl Server {
     }
 
     /// The endpoint with the view's values, if its config names a URL for cleanup.
-    fn session_endpoint(&self) -> Option<&crate::config::Endpoint> {
-        let crate::transport::Target::Configured(transport) = &self.0.spec.target else {
+    fn session_endpoint(&self) -> Option<&pegboard_config::Endpoint> {
+        let pegboard_client::transport::Target::Configured(transport) = &self.0.spec.target else {
             return None;
         };
         let endpoint = transport.endpoint()?;
@@ -53,10 +53,11 @@ impl Server {
         #[cfg(feature = "http")]
         {
             let credentials = spec.credentials.as_ref();
-            let credentials = credentials
-                .map(|source| crate::transport::ConnectionCredentials::new(Arc::clone(source), spec.masker.clone()));
+            let credentials = credentials.map(|source| {
+                pegboard_client::transport::ConnectionCredentials::new(Arc::clone(source), spec.masker.clone())
+            });
             let limits = self.config_snapshot().limits;
-            let sent = crate::transport::clean_up_session(endpoint, &limits, credentials, &spec.masker).await;
+            let sent = pegboard_client::transport::clean_up_session(endpoint, &limits, credentials, &spec.masker).await;
             match sent {
                 Ok(()) => tracing::debug!(server = %self.name(), "the session of a view was cleaned up"),
                 Err(problem) => {

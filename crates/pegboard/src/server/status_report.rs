@@ -12,14 +12,13 @@ use super::{
     phase::{Attempt, Live, Phase},
     server_handle::Server,
 };
-use crate::{
+use crate::metrics::CallMetrics;
+use crate::status::{CallCounts, LastError, PoolStatus, SandboxStatus, ServerStatus, ToolCacheState};
+use pegboard_client::transport::Target;
+use pegboard_config::{SandboxLevel, Scope, Transport};
+use pegboard_tools::{
     catalog::{Catalog, ToolKind},
-    config::{SandboxLevel, Scope, Transport},
-    mask,
-    metrics::CallMetrics,
     outcome::{Content, Kind, Outcome, Reply, millis},
-    status::{CallCounts, LastError, PoolStatus, SandboxStatus, ServerStatus, ToolCacheState},
-    transport::Target,
 };
 
 /// The longest remembered message of a failed call, in bytes. A tool may return a whole page.
@@ -198,7 +197,7 @@ impl Server {
     fn masked_map(&self, mut object: Map<String, Value>) -> Map<String, Value> {
         self.masker()
             .current()
-            .mask_map(&mut object, &mut mask::Counts::default());
+            .mask_map(&mut object, &mut pegboard_mask::Counts::default());
         object
     }
 

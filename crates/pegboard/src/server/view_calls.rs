@@ -5,10 +5,8 @@ use std::{
     time::Duration,
 };
 
-use crate::{
-    outcome::{Kind, Reply, millis},
-    status::CallCounts,
-};
+use crate::status::CallCounts;
+use pegboard_tools::outcome::{Kind, Reply, millis};
 
 /// Counts the calls of a server that one view owns.
 #[derive(Debug, Default)]

@@ -5,16 +5,14 @@ use std::{collections::BTreeMap, fmt, future::Future, pin::Pin, sync::Arc};
 use arc_swap::ArcSwapOption;
 
 use super::{server_handle::Server, view_tag::ViewTag};
-use crate::{
-    caller::Principal,
-    config::{PRINCIPAL, Scope},
+use pegboard_base::{caller::Principal, name::ServerName, sync::caught_now};
+use pegboard_client::{
     credential::{
         CallerRights, Credential, CredentialError, CredentialRequest, CredentialSource, Credentials, CredentialsKey,
     },
-    name::ServerName,
     session::HostHandle,
-    sync::caught_now,
 };
+use pegboard_config::{PRINCIPAL, Scope};
 
 /// Decides by its name whether a view shows a server.
 pub(crate) type ShownServers = Arc<dyn Fn(&str) -> bool + Send + Sync>;

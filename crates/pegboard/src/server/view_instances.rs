@@ -12,11 +12,9 @@ use super::{
     view_identity::{CurrentProvider, ServerKind, ShownServers, ViewIdentity, covers, kind},
     view_tag::ViewTag,
 };
-use crate::{
-    config::{PRINCIPAL, SESSION_ID},
-    name::ServerName,
-    session::{HostHandle, Root},
-};
+use pegboard_base::name::ServerName;
+use pegboard_client::session::{HostHandle, Root};
+use pegboard_config::{PRINCIPAL, SESSION_ID};
 
 /// The servers that one view owns, or that the views of one principal share. No other view uses them.
 pub(super) struct ViewInstances {

@@ -12,7 +12,7 @@ use super::{
     server_handle::Server,
     view_identity::{ServerKind, ViewIdentity, kind},
 };
-use crate::session::Root;
+use pegboard_client::session::Root;
 
 /// The servers that one view can use. Dropping this ends the servers that the view owns.
 #[derive(Debug)]

@@ -2,7 +2,8 @@
 
 use std::sync::{Arc, atomic::AtomicU64};
 
-use crate::{caller::Principal, credential::CallerRights};
+use pegboard_base::caller::Principal;
+use pegboard_client::credential::CallerRights;
 
 /// The view that owns a server, or the principal whose views share it.
 #[derive(Debug, Clone)]

@@ -7,7 +7,7 @@ use std::{
     time::{Duration, SystemTime},
 };
 
-use crate::private_file::{foreign_control, refuse_links};
+use pegboard_base::private_file::{foreign_control, refuse_links};
 
 /// The name prefix of all such folders, by which those of killed programs are found.
 const PREFIX: &str = "pegboard-outputs-";

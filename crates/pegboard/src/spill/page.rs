@@ -9,7 +9,7 @@ use super::{
     output::{Form, Output},
     pretty_print::pretty_print,
 };
-use crate::outcome::truncate;
+use pegboard_tools::outcome::truncate;
 
 /// The default number of lines on a page.
 const LINES: usize = 200;

@@ -3,10 +3,8 @@
 use futures_util::future::join_all;
 
 use super::toolset_handle::Toolset;
-use crate::{
-    call::{Routed, ToolCall},
-    outcome::Reply,
-};
+use crate::call::{Routed, ToolCall};
+use pegboard_tools::outcome::Reply;
 
 impl Toolset {
     /// Makes all calls concurrently, as far as queues allow, and returns the replies in the order of the calls.

@@ -7,14 +7,16 @@ use serde_json::{Map, Value};
 
 use super::listing::ListedTool;
 use crate::{
-    args::Arguments,
     call::{self, Audience, CallGuard, RouteTable, Routed, ToolCall, View},
+    server::Server,
+};
+use pegboard_base::name::{self, NameStyle, ServerName};
+use pegboard_config::Reading;
+use pegboard_tools::{
+    args::Arguments,
     catalog::{Tool, ToolKind},
-    config::Reading,
-    name::{self, NameStyle, ServerName},
     outcome::{Failure, Kind, Outcome, Reply},
     provider::Provider,
-    server::Server,
 };
 
 /// The reply to a call of a built-in tool, or the call itself if it is of another tool.

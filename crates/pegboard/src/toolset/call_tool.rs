@@ -5,11 +5,9 @@ use std::sync::Arc;
 use tokio::{sync::mpsc, time::Instant};
 
 use super::{builtin_tools::BuiltinReply, routing::LOOKUP_TIMEOUT, toolset_handle::Toolset};
-use crate::{
-    call::{self, CallGuard, CallStream, ForwardedCall, Route, ToolCall, Unroutable},
-    deadline::Deadline,
-    outcome::Reply,
-};
+use crate::call::{self, CallGuard, CallStream, ForwardedCall, Route, ToolCall, Unroutable};
+use pegboard_base::deadline::Deadline;
+use pegboard_tools::outcome::Reply;
 
 /// The capacity of a call stream's progress channel. While it is full, further progress is dropped.
 const STEPS: usize = 64;

@@ -16,11 +16,11 @@ use super::{
     executor::{Boxed, ToolExecutor},
     listing::Listing,
 };
-use crate::{
-    call::ToolCall,
+use crate::call::ToolCall;
+use pegboard_base::sync::{Panicked, caught};
+use pegboard_tools::{
     outcome::{Kind, Outcome, Reply},
     provider::Provider,
-    sync::{Panicked, caught},
 };
 
 /// Several executors as one, for example tools of the program before those of a board.
@@ -230,7 +230,7 @@ mod tests {
                 Box::pin(async { Listing::of([tool]) })
             }
             fn call(&self, call: ToolCall) -> Boxed<'_, Reply> {
-                Box::pin(async move { Reply::done(&call, crate::outcome::Answer::from_text("6")) })
+                Box::pin(async move { Reply::done(&call, pegboard_tools::outcome::Answer::from_text("6")) })
             }
         }
         let chain = ChainedTools::new().and(NeverCloses);

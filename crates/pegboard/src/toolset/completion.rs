@@ -3,11 +3,9 @@
 use serde_json::{Map, Value};
 
 use super::toolset_handle::Toolset;
-use crate::{
-    call::check_text,
-    outcome::{Completion, Failure},
-    session::CompletionOf,
-};
+use crate::call::check_text;
+use pegboard_client::session::CompletionOf;
+use pegboard_tools::outcome::{Completion, Failure};
 
 impl Toolset {
     /// Requests completions for an argument that begins with `value`. `context` holds the arguments that are set already.

@@ -10,10 +10,10 @@ use super::{
     search::FoundTool,
     toolset_handle::Toolset,
 };
-use crate::{
+use crate::call::{CallGuard, Routed, ToolCall};
+use pegboard_config::Reading;
+use pegboard_tools::{
     args::Arguments,
-    call::{CallGuard, Routed, ToolCall},
-    config::Reading,
     outcome::{Answer, Failure, Kind, Outcome},
 };
 
@@ -57,7 +57,9 @@ impl Toolset {
         // Built-in tools have no server.
         server.is_none_or(|server| {
             let always = &server.config().policy.always_load;
-            always.iter().any(|glob| crate::filter::fits(glob, &listed.tool.name))
+            always
+                .iter()
+                .any(|glob| pegboard_tools::filter::fits(glob, &listed.tool.name))
         })
     }
 

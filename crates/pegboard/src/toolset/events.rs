@@ -3,14 +3,11 @@
 use std::{sync::Arc, time::Duration};
 
 use super::{read_only_requests::must_offer, toolset_handle::Toolset};
-use crate::{
-    deadline::Deadline,
-    name::ServerName,
-    outcome::{Failure, Kind},
-    server::Live,
-    session::{DesiredState, LogLevel, Root, ServerEvents, Subscription, WantedLogs},
-    status::Era,
-};
+use crate::server::Live;
+use crate::status::Era;
+use pegboard_base::{deadline::Deadline, name::ServerName};
+use pegboard_client::session::{DesiredState, LogLevel, Root, ServerEvents, Subscription, WantedLogs};
+use pegboard_tools::outcome::{Failure, Kind};
 
 /// How long a server may take to confirm a subscription or log level.
 const CONFIRM_TIMEOUT: Duration = Duration::from_secs(30);

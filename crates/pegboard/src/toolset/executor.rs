@@ -3,7 +3,8 @@
 use std::{future::Future, pin::Pin, sync::Arc, time::Duration};
 
 use super::{listing::Listing, toolset_handle::Toolset};
-use crate::{call::ToolCall, outcome::Reply};
+use crate::call::ToolCall;
+use pegboard_tools::outcome::Reply;
 
 pub(super) type Boxed<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 

@@ -7,13 +7,14 @@ use tokio::sync::mpsc;
 use super::{read_only_requests::ViewRequest, routing::LOOKUP_TIMEOUT, toolset_handle::Toolset};
 use crate::{
     call::{self, Forwarded, ForwardedCall, Forwarding, ToolCall},
-    deadline::Deadline,
-    name::ServerName,
-    outcome::{Failure, ForwardedResult, Kind},
     server::{Live, Server},
+};
+use pegboard_base::{deadline::Deadline, name::ServerName};
+use pegboard_client::{
     session::{Fault, ForwardRequest, PassOn, Patience, Progress},
     transport::Sent,
 };
+use pegboard_tools::outcome::{Failure, ForwardedResult, Kind};
 
 /// The longest name of a method, in bytes. It is repeated in an HTTP header.
 const MAX_METHOD: usize = 256;

@@ -1,11 +1,11 @@
 //! The text about a view's servers for a system prompt.
 
 use super::{list_tools::is_listed_while_idle, toolset_handle::Toolset};
-use crate::{
+use crate::server::{Phase, Server};
+use pegboard_base::name::ServerName;
+use pegboard_tools::{
     catalog::{self, Instructions, Section, ToolText},
     filter::fits,
-    name::ServerName,
-    server::{Phase, Server},
 };
 
 impl Toolset {

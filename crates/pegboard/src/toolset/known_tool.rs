@@ -3,12 +3,10 @@
 use std::sync::Arc;
 
 use super::{builtin_definitions::ResourceTools, builtin_tools, toolset_handle::Toolset};
-use crate::{
-    call,
-    catalog::Tool,
-    name::{self, ServerName},
-    status::Era,
-};
+use crate::call;
+use crate::status::Era;
+use pegboard_base::name::{self, ServerName};
+use pegboard_tools::catalog::Tool;
 
 /// A tool that is known now.
 #[derive(Debug, Clone)]

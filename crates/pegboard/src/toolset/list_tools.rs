@@ -10,15 +10,16 @@ use super::{
 };
 use crate::{
     call::{Route, Visibility},
+    server::{Phase, Server},
+};
+use pegboard_base::{deadline::Deadline, name::ServerName};
+use pegboard_tools::{
     catalog::{
         Catalog, Tool,
         sanitize::{has_invisible, is_invisible},
     },
-    deadline::Deadline,
-    name::ServerName,
     outcome::Failure,
     provider::Provider,
-    server::{Phase, Server},
 };
 
 impl Toolset {

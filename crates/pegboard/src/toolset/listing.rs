@@ -5,13 +5,15 @@ use std::sync::Arc;
 use serde::{Serialize, Serializer, ser::SerializeStruct};
 use serde_json::{Map, Value};
 
+use crate::status::State;
 use crate::{
     call::Route,
-    catalog::{Risk, Schema, Tool, ToolKind},
-    name::ServerName,
-    provider::{Definition, Provider},
     server::{Outage, Server},
-    status::State,
+};
+use pegboard_base::name::ServerName;
+use pegboard_tools::{
+    catalog::{Risk, Schema, Tool, ToolKind},
+    provider::{Definition, Provider},
 };
 
 /// An estimate of the bytes per token of a definition.

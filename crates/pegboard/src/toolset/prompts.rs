@@ -6,11 +6,11 @@ use serde::Serialize;
 use serde_json::{Map, Value};
 
 use super::{listing::Unavailable, toolset_handle::Toolset};
-use crate::{
-    call::check_text,
+use crate::call::check_text;
+use pegboard_client::session::Fault;
+use pegboard_tools::{
     catalog::Prompt,
     outcome::{Failure, FilledPrompt, Kind},
-    session::Fault,
 };
 
 /// The available prompts, and why others are unavailable.
@@ -119,7 +119,7 @@ fn checked(prompt: Option<&Prompt>, arguments: &Map<String, Value>) -> Result<Ma
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::name::ServerName;
+    use pegboard_base::name::ServerName;
     use serde_json::json;
 
     #[test]

@@ -7,12 +7,11 @@ use serde_json::{Map, Value};
 use super::{routing::LOOKUP_TIMEOUT, toolset_handle::Toolset};
 use crate::{
     call::{self, InFlightSlot, Visibility},
-    deadline::Deadline,
-    name::ServerName,
-    outcome::{Failure, Kind},
     server::{Live, Permit, Server},
-    session::{Fault, OnBehalf},
 };
+use pegboard_base::{deadline::Deadline, name::ServerName};
+use pegboard_client::session::{Fault, OnBehalf};
+use pegboard_tools::outcome::{Failure, Kind};
 
 impl Toolset {
     /// The name of a server. A text that can be no name is the name of no server.

@@ -11,10 +11,10 @@ use super::{
 };
 use crate::{
     call::{CallGuard, ToolCall},
-    config::Reading,
-    outcome::{Answer, Failure, Kind, Outcome},
     spill::{Query, SpillError},
 };
+use pegboard_config::Reading;
+use pegboard_tools::outcome::{Answer, Failure, Kind, Outcome};
 
 /// The largest page, in bytes. The model can read the next one.
 const PAGE: usize = 16 << 10;

@@ -6,8 +6,8 @@ use super::toolset_handle::Toolset;
 use crate::{
     audit::AuditRule,
     call::{self, CallGuard, ToolCall, Unroutable},
-    outcome::{Failure, Kind, Reply},
 };
+use pegboard_tools::outcome::{Failure, Kind, Reply};
 
 impl Toolset {
     /// Refuses a call whose caller lacks a right that the program grants, such as a scope of its token. Nothing is sent to a server.

@@ -14,11 +14,13 @@ use super::{
 };
 use crate::{
     call::{self, CallGuard, Route, ToolCall, Visibility},
-    catalog::{Catalog, Resource},
-    config::Reading,
-    name::ServerName,
-    outcome::{Answer, Failure, Kind, Outcome, Reply},
     server::Server,
+};
+use pegboard_base::name::ServerName;
+use pegboard_config::Reading;
+use pegboard_tools::{
+    catalog::{Catalog, Resource},
+    outcome::{Answer, Failure, Kind, Outcome, Reply},
 };
 
 /// How many resources a page has by default.

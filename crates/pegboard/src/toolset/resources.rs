@@ -7,8 +7,8 @@ use serde::Serialize;
 use serde_json::{Map, Value};
 
 use super::{listing::Unavailable, read_only_requests::ViewRequest, toolset_handle::Toolset};
-use crate::{
-    call::check_text,
+use crate::call::check_text;
+use pegboard_tools::{
     catalog::{Resource, UriTemplate},
     outcome::{Failure, Kind, ResourceContents},
 };
@@ -106,7 +106,8 @@ impl Toolset {
             let message = format!("server `{server}` has no template `{}`", template.escape_debug());
             return Err(Failure::new(Kind::InvalidArguments, message).hint(format!("it has {}", names.join(", "))));
         }
-        let wrong = |error: crate::catalog::TemplateError| Failure::new(Kind::InvalidArguments, error.to_string());
+        let wrong =
+            |error: pegboard_tools::catalog::TemplateError| Failure::new(Kind::InvalidArguments, error.to_string());
         let template = UriTemplate::parse(template).map_err(wrong)?;
         template.expand(values).map_err(|error| {
             let names = template.variables().join(", ");

@@ -6,10 +6,10 @@ use super::toolset_handle::Toolset;
 use crate::{
     audit::AuditRule,
     call::{self, Audience, Route, Routed, Unroutable, Visibility},
-    deadline::Deadline,
-    outcome::Failure,
     server::{Phase, Server},
 };
+use pegboard_base::deadline::Deadline;
+use pegboard_tools::outcome::Failure;
 
 /// How often a lookup is repeated if a server is replaced meanwhile.
 const LOOKUP_ATTEMPTS: usize = 3;

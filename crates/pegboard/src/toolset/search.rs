@@ -5,11 +5,9 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 
 use super::{listing::ListedTool, toolset_handle::Toolset};
-use crate::{
-    call::RouteTable,
-    name::ServerName,
-    search::{fuse, nearest},
-};
+use crate::call::RouteTable;
+use pegboard_base::name::ServerName;
+use pegboard_tools::search::{fuse, nearest};
 
 /// The depth of both rankings before they are fused.
 const RANKED: usize = 50;

@@ -1,10 +1,10 @@
 //! Checks a selection against the servers of the board.
 
-use crate::{
+use crate::server::Server;
+use pegboard_base::hint::Hint;
+use pegboard_tools::{
     filter::Selection,
-    hint::Hint,
     outcome::{Failure, Kind},
-    server::Server,
 };
 
 /// Fails if the selection is invalid for these servers. In that case no tool is listed and none can be called.

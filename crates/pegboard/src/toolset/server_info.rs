@@ -1,11 +1,9 @@
 //! What a server of the view declares about itself.
 
 use super::toolset_handle::Toolset;
-use crate::{
-    mask::Counts,
-    outcome::{Failure, sanitize_map},
-    status::ServerDeclaration,
-};
+use crate::status::ServerDeclaration;
+use pegboard_mask::Counts;
+use pegboard_tools::outcome::{Failure, sanitize_map};
 
 impl Toolset {
     /// Returns what a server declared about itself when its session began: protocol version, capabilities, `serverInfo` with all its fields, and
@@ -29,7 +27,7 @@ impl Toolset {
             masker.mask_map(fields, &mut counts);
         }
         if let Some(instructions) = &mut declaration.instructions {
-            crate::catalog::sanitize::remove_invisible(instructions);
+            pegboard_tools::catalog::sanitize::remove_invisible(instructions);
             masker.mask(instructions, &mut counts);
         }
         Ok(declaration)

@@ -5,9 +5,11 @@ use std::sync::{Arc, PoisonError};
 use super::{selection_check::check, snapshot::Snapshot, toolset_handle::Toolset};
 use crate::{
     call::{Unroutable, View, Visibility},
+    server::Server,
+};
+use pegboard_tools::{
     filter::{Selection, fits},
     outcome::Failure,
-    server::Server,
 };
 
 /// How many selections of single calls are cached with their route tables.

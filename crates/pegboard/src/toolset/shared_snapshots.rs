@@ -18,9 +18,9 @@ use super::{
 };
 use crate::{
     call::{Definitions, View},
-    provider::Provider,
     server::{Server, ViewServers},
 };
+use pegboard_tools::provider::Provider;
 
 /// The most snapshots that are kept: one for each kind of view of a board, which are few, or one for each of the users seen last.
 const MAX_SNAPSHOTS: usize = 64;

@@ -12,10 +12,12 @@ use super::{
 };
 use crate::{
     call::{Definitions, RouteTable, View, Visibility},
+    server::Server,
+};
+use pegboard_tools::{
     catalog::{Tool, shadows},
     outcome::Failure,
     search::{Index, text_of},
-    server::Server,
 };
 
 /// How much of a tool's name, description and parameters is embedded for semantic search, in bytes.

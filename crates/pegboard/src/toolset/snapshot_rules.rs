@@ -1,10 +1,8 @@
 //! The settings of a view that determine its snapshot.
 
-use crate::{
-    call::{Audience, ShownRules, View},
-    name::{NameRules, NameStyle},
-    provider::Provider,
-};
+use crate::call::{Audience, ShownRules, View};
+use pegboard_base::name::{NameRules, NameStyle};
+use pegboard_tools::provider::Provider;
 
 /// The settings of a view that determine its snapshot, besides its servers.
 #[derive(Debug)]

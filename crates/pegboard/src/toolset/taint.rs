@@ -1,7 +1,7 @@
 //! Untrusted output that has reached the agent of a view.
 
 use super::toolset_handle::Toolset;
-use crate::name::ServerName;
+use pegboard_base::name::ServerName;
 
 impl Toolset {
     /// The untrusted servers whose output has reached the agent since the view was opened or [`Toolset::clear_taint`] was called. With

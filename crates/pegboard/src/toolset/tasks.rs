@@ -3,11 +3,9 @@
 use tokio::time::Instant;
 
 use super::{routing::LOOKUP_TIMEOUT, toolset_handle::Toolset};
-use crate::{
-    call::{self, CallGuard, TaskHandle, ToolCall},
-    deadline::Deadline,
-    outcome::{Failure, Reply},
-};
+use crate::call::{self, CallGuard, TaskHandle, ToolCall};
+use pegboard_base::deadline::Deadline;
+use pegboard_tools::outcome::{Failure, Reply};
 
 impl Toolset {
     /// Starts a tool as a task and returns as soon as its server has accepted it. The reply to a call that could not be started says why.

@@ -15,11 +15,13 @@ use super::{
 };
 use crate::{
     call::{self, ToolCall},
-    name::ServerName,
+    server::Outage,
+};
+use pegboard_base::name::ServerName;
+use pegboard_client::session::Progress;
+use pegboard_tools::{
     outcome::{Answer, Failure, Kind, Outcome, Reply},
     provider::Provider,
-    server::Outage,
-    session::Progress,
 };
 
 /// The most calls that are recorded.

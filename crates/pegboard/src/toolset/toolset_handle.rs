@@ -9,9 +9,11 @@ use super::{
 };
 use crate::{
     call::{RouteTable, View},
+    server::{Server, ViewServers},
+};
+use pegboard_tools::{
     filter::Selection,
     outcome::{Failure, Kind},
-    server::{Server, ViewServers},
 };
 
 /// One agent's view of the board. It is cheap to clone.

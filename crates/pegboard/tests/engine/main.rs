@@ -1,6 +1,10 @@
 //! Whole boards, mostly over servers in this process and with paused time: sessions, calls, views, settings, presets.
 
 #![expect(clippy::unwrap_used, reason = "a test panics at the step that fails")]
+#![expect(
+    clippy::field_reassign_with_default,
+    reason = "a test names what it changes, line by line"
+)]
 
 #[path = "../support/mod.rs"]
 mod support;

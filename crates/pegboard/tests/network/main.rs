@@ -4,6 +4,10 @@
 //! Everything runs on loopback, which is never reached through a proxy, whatever the environment says.
 
 #![expect(clippy::unwrap_used, reason = "fixtures panic like the tests that use them")]
+#![expect(
+    clippy::field_reassign_with_default,
+    reason = "a test names what it changes, line by line"
+)]
 
 #[path = "../support/mod.rs"]
 mod support;

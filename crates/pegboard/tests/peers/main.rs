@@ -1,6 +1,10 @@
 //! Boards over third-party servers, run for real. `scripts/peers` installs them.
 
 #![expect(clippy::unwrap_used, reason = "a test panics at the step that fails")]
+#![expect(
+    clippy::field_reassign_with_default,
+    reason = "a test names what it changes, line by line"
+)]
 
 #[path = "../support/mod.rs"]
 mod support;

@@ -1,4 +1,4 @@
-//! How the library is built: its rooms, the documents that describe them, and what a build without some features says.
+//! How the workspace is built: its crates and rooms, the documents that describe them, and what a build without some features says.
 
 #![expect(clippy::unwrap_used, reason = "a test panics at the step that fails")]
 

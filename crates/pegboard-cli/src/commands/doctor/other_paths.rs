@@ -29,7 +29,7 @@ pub(super) async fn find(server: &ServerConfig) -> Option<Url> {
             | Transport::Http(endpoint)
             | Transport::Sse(endpoint)
             | Transport::WebSocket(endpoint) => endpoint.url = SafeUrl::parse(other.as_str()).ok()?,
-            _ => return None,
+            Transport::Stdio(_) => return None,
         }
         config.servers.insert(name.clone(), server);
         tried.push((name, other));

@@ -5,10 +5,8 @@ use std::time::Duration;
 use proptest::prelude::*;
 
 use super::*;
-use crate::{
-    config::{Auth, Command, Endpoint, EnvPolicy, EraChoice, Scope, Start, Transport},
-    secret::{SafeUrl, Secret},
-};
+use pegboard_base::secret::{SafeUrl, Secret};
+use pegboard_config::{Auth, Command, Endpoint, EnvPolicy, EraChoice, Scope, Start, Transport};
 
 type Servers = BTreeMap<ServerName, ServerConfig>;
 

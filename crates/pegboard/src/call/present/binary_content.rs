@@ -7,10 +7,10 @@ use serde_json::{Map, Value};
 
 use crate::{
     call::result_options::ResultOptions,
-    config::{Images, Results},
-    outcome::{Answer, Content, inline_images},
     spill::{Form, Output},
 };
+use pegboard_config::{Images, Results};
+use pegboard_tools::outcome::{Answer, Content, inline_images};
 
 /// Returns whether the settings leave binary content in place.
 pub(super) fn stays(results: &Results) -> bool {

@@ -7,13 +7,15 @@ use serde_json::Value;
 use super::result_rules::ResultRules;
 use crate::{
     call::result_options::ResultOptions,
+    spill::{Form, Output},
+};
+use pegboard_config::{Join, Structured, Summarise, TooLong};
+use pegboard_tools::{
     catalog::MAX_RESULT_SIZE,
-    config::{Join, Structured, Summarise, TooLong},
     outcome::{
         Answer, Content, Failure, Kind, Notes, is_json_of,
         truncate::{self, Bounds, Part, Sizes, estimate_tokens},
     },
-    spill::{Form, Output},
 };
 
 /// How much of a result is shown beside the handle of the spilled output.

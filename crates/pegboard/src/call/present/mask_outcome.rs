@@ -4,11 +4,9 @@ use std::sync::Arc;
 
 use arc_swap::Guard;
 
-use crate::{
-    deadline::Deadline,
-    mask::{Counts, LONG, Masker},
-    outcome::{Failure, Kind, Outcome},
-};
+use pegboard_base::deadline::Deadline;
+use pegboard_mask::{Counts, LONG, Masker};
+use pegboard_tools::outcome::{Failure, Kind, Outcome};
 
 /// How one outcome is masked.
 #[derive(Debug, Clone, Copy)]
@@ -94,11 +92,9 @@ mod tests {
     };
 
     use super::*;
-    use crate::{
-        mask::{KnownSecrets, Masking, ServerMasker},
-        outcome::Answer,
-        secret::Secret,
-    };
+    use pegboard_base::secret::Secret;
+    use pegboard_mask::{KnownSecrets, Masking, ServerMasker};
+    use pegboard_tools::outcome::Answer;
 
     fn masker() -> ServerMasker {
         let known = KnownSecrets::default();

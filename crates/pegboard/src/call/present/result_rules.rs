@@ -2,13 +2,9 @@
 
 use std::borrow::Cow;
 
-use crate::{
-    call::result_options::ResultOptions,
-    caller::Caller,
-    config::{Results, Summarise},
-    deadline::Deadline,
-    name::dotted,
-};
+use crate::call::result_options::ResultOptions;
+use pegboard_base::{caller::Caller, deadline::Deadline, name::dotted};
+use pegboard_config::{Results, Summarise};
 
 /// The settings for one result.
 pub(super) struct ResultRules<'a> {

@@ -14,16 +14,13 @@ use serde_json::{Map, Value, json};
 use super::*;
 use crate::{
     call::{View, result_options::ResultOptions},
-    caller::Caller,
-    catalog::MAX_RESULT_SIZE,
-    config::{Images, Join, TooLong},
-    deadline::Deadline,
-    mask::{Masker, Masking},
-    outcome::Kind,
-    secret::Secret,
     spill::SpillLimits,
 };
 use fake_summariser::{Behaviour, Fake, Seen};
+use pegboard_base::{caller::Caller, deadline::Deadline, secret::Secret};
+use pegboard_config::{Images, Join, TooLong};
+use pegboard_mask::{Masker, Masking};
+use pegboard_tools::{catalog::MAX_RESULT_SIZE, outcome::Kind};
 
 /// The settings under which results are presented, and the folder of their spilled outputs.
 struct Fixture {

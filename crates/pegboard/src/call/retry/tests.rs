@@ -3,11 +3,9 @@
 use serde_json::json;
 
 use super::*;
-use crate::{
-    catalog::{Catalog, HeaderRule},
-    name::ServerName,
-    transport::{ServerError, SpawnError, WireEnd},
-};
+use pegboard_base::name::ServerName;
+use pegboard_client::transport::{ServerError, SpawnError, WireEnd};
+use pegboard_tools::catalog::{Catalog, HeaderRule};
 
 const PLENTY: Duration = Duration::from_secs(60);
 const PAUSED: Duration = Duration::from_millis(100);
@@ -128,7 +126,7 @@ fn rejected_but_retryable_any_class_is_sent_again() {
         [Next::AgainRefreshed { after: at_once }; 4],
     );
     check(
-        &wire(FailureKind::Rpc(rpc(-32020)), Sent::Rejected),
+        &wire(FailureKind::Rpc(Box::new(rpc(-32020))), Sent::Rejected),
         [Next::AgainRefreshed { after: at_once }; 4],
     );
 }
@@ -140,7 +138,10 @@ fn rejected_for_good_stops() {
     }
     for code in [-32700, -32600, -32601, -32021, -32022] {
         check(&error(code, Sent::Rejected), [Next::Stop; 4]);
-        check(&wire(FailureKind::Rpc(rpc(code)), Sent::Rejected), [Next::Stop; 4]);
+        check(
+            &wire(FailureKind::Rpc(Box::new(rpc(code))), Sent::Rejected),
+            [Next::Stop; 4],
+        );
     }
     check(&wire(FailureKind::NeedsAuth, Sent::Rejected), [Next::Stop; 4]);
     check(&wire(FailureKind::TooLarge, Sent::Rejected), [Next::Stop; 4]);

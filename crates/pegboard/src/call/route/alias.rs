@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use crate::name::{self, NameRules, NameStyle};
+use pegboard_base::name::{self, NameRules, NameStyle};
 
 /// The result of a lookup, as indices into the list of tools.
 #[derive(Debug, Clone, PartialEq, Eq)]

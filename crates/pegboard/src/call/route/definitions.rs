@@ -3,7 +3,8 @@
 use std::{collections::HashMap, sync::Arc};
 
 use super::resolved::{Precedence, Route};
-use crate::{catalog::Tool, name::ServerName, provider::Definition};
+use pegboard_base::name::ServerName;
+use pegboard_tools::{catalog::Tool, provider::Definition};
 
 /// The most definitions that are known at once, at a few kilobytes each.
 const MAX_DEFINITIONS: usize = 20_000;

@@ -2,10 +2,8 @@
 
 use std::borrow::Cow;
 
-use crate::{
-    name::{self, ServerName},
-    outcome::{Failure, Kind},
-};
+use pegboard_base::name::{self, ServerName};
+use pegboard_tools::outcome::{Failure, Kind};
 
 /// How many names are suggested for an unknown one.
 const SUGGESTIONS: usize = 3;

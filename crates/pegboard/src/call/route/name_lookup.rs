@@ -7,10 +7,8 @@ use super::{
     explain::{self, KnownName},
     repair::{Repairs, name_variants},
 };
-use crate::{
-    name::{self, ServerName},
-    outcome::Failure,
-};
+use pegboard_base::name::{self, ServerName};
+use pegboard_tools::outcome::Failure;
 
 /// Finds the (server, tool) pair that `name` means, as a route table does. `listed` has the names that models see, in the same order. Returns
 /// its index and whether the name had to be repaired.

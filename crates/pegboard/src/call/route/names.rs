@@ -4,12 +4,9 @@
 use std::{collections::HashSet, sync::Arc};
 
 use super::resolved::Precedence;
-use crate::{
-    call::view::View,
-    catalog::Tool,
-    name::{self, NameRules, NameStyle, ServerName},
-    server::Server,
-};
+use crate::{call::view::View, server::Server};
+use pegboard_base::name::{self, NameRules, NameStyle, ServerName};
+use pegboard_tools::catalog::Tool;
 
 /// The name that a tool is given among the others.
 #[derive(Debug, Clone, PartialEq, Eq)]

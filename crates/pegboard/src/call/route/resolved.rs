@@ -3,14 +3,13 @@
 use std::{borrow::Cow, sync::Arc};
 
 use super::super::audience::Audience;
-use crate::{
-    audit::AuditRule,
+use crate::{audit::AuditRule, server::Server};
+use pegboard_base::name::ServerName;
+use pegboard_config::Policy;
+use pegboard_tools::{
     catalog::{Tool, ToolKind},
-    config::Policy,
-    name::ServerName,
     outcome::Failure,
     provider::Definition,
-    server::Server,
 };
 
 /// The server and tool that a call goes to.

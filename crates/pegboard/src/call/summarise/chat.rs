@@ -7,7 +7,8 @@ use serde_json::{Value, json};
 use url::Url;
 
 use super::summariser::{Summariser, Summary, SummaryError, SummaryRequest};
-use crate::{config::SummaryModel, transport};
+use pegboard_client::transport;
+use pegboard_config::SummaryModel;
 
 /// The longest response body that is read, in bytes. A summary needs about a hundredth of it.
 const MAX_BODY: usize = 1 << 20;

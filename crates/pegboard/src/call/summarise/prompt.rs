@@ -1,7 +1,7 @@
 //! The prompts for the model that writes a summary.
 
 use super::summariser::SummaryRequest;
-use crate::outcome::fence_number;
+use pegboard_tools::outcome::fence_number;
 
 impl SummaryRequest<'_> {
     /// The task of the model, independent of the result.
@@ -51,7 +51,7 @@ mod tests {
     use serde_json::Map;
 
     use super::*;
-    use crate::caller::Caller;
+    use pegboard_base::caller::Caller;
 
     fn prompt(text: &str) -> String {
         let meta = Map::new();

@@ -2,10 +2,8 @@
 
 use std::pin::Pin;
 
-use crate::{
-    caller::Caller,
-    outcome::truncate::{self, Bounds, Part},
-};
+use pegboard_base::caller::Caller;
+use pegboard_tools::outcome::truncate::{self, Bounds, Part};
 
 /// The most of a result that a summariser gets, in tokens.
 const INPUT_TOKENS: usize = 100_000;

@@ -1,7 +1,8 @@
 //! A view as the config describes it.
 
 use super::View;
-use crate::{config::ViewConfig, grant::Grants};
+use pegboard_config::ViewConfig;
+use pegboard_tools::grant::Grants;
 
 /// Results are limited as the view says, else as the config of their servers says.
 impl From<&ViewConfig> for View {

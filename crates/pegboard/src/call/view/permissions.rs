@@ -3,12 +3,9 @@
 use std::{sync::Arc, time::Duration};
 
 use super::View;
-use crate::{
-    call::{approval::Approver, view_rules::Proposed},
-    config::{Approval, Rate, Taint},
-    filter::Selection,
-    grant::Grants,
-};
+use crate::call::{approval::Approver, view_rules::Proposed};
+use pegboard_config::{Approval, Rate, Taint};
+use pegboard_tools::{filter::Selection, grant::Grants};
 
 impl View {
     /// Adds names or globs of servers that may be used; without any, all may. This covers their tools, resources and prompts.
@@ -98,7 +95,7 @@ impl View {
     }
 
     /// Sets how many requests of this view may be in flight at once: tool calls, tasks, resource reads, prompts and completions. A call is in
-    /// flight from its arrival to its reply, so time in queues and waiting for approval counts; a task until its [`TaskHandle`](crate::task::TaskHandle)
+    /// flight from its arrival to its reply, so time in queues and waiting for approval counts; a task until its `TaskHandle`
     /// has its result or is dropped. Built-in tools such as `find_tools` and listings do not count.
     ///
     /// The limit is one on the principal of the view: its requests through all its views with a limit count together. Without a principal,

@@ -5,10 +5,10 @@ use std::sync::Arc;
 use super::View;
 use crate::{
     call::{result_options::Size, summarise::summariser::Summariser},
-    config::Results,
     spill::SpillLimits,
-    sync::{Panicked, caught_now},
 };
+use pegboard_base::sync::{Panicked, caught_now};
+use pegboard_config::Results;
 
 impl View {
     /// Returns results whole, without limits, summaries and, unless [kept](Self::keep_fences), fences, for programs and people instead of models. [`Toolset::forward_call`] then

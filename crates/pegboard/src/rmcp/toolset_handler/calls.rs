@@ -7,12 +7,9 @@ use ::rmcp::{
 };
 use tokio::sync::mpsc;
 
-use crate::{
-    call::ToolCall,
-    outcome::{Kind, Reply},
-    session::Progress,
-    toolset::Toolset,
-};
+use crate::{call::ToolCall, toolset::Toolset};
+use pegboard_client::session::Progress;
+use pegboard_tools::outcome::{Kind, Reply};
 
 /// The capacity of a call's progress channel. While it is full, further progress is dropped.
 const STEPS: usize = 64;

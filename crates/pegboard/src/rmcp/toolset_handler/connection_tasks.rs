@@ -10,7 +10,8 @@ use std::{
 use ::rmcp::{ErrorData, Peer, RoleServer, model::ResourceUpdatedNotificationParam, service::ServiceError};
 use tokio_util::task::AbortOnDropHandle;
 
-use crate::{session::Subscription, toolset::Toolset};
+use crate::toolset::Toolset;
+use pegboard_client::session::Subscription;
 
 /// The most resources that a client may subscribe to at once.
 pub(super) const MAX_SUBSCRIPTIONS: usize = 256;

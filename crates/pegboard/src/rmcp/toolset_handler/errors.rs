@@ -4,7 +4,7 @@ use ::rmcp::{ErrorData, model::ErrorCode};
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
 
-use crate::outcome::{Failure, Kind};
+use pegboard_tools::outcome::{Failure, Kind};
 
 /// The JSON-RPC error for a request that failed. Its data has the kind of failure, and the hint if there is one.
 pub(super) fn error_of(failure: Failure) -> ErrorData {

@@ -2,11 +2,9 @@
 
 use ::rmcp::ErrorData;
 
-use crate::{
-    catalog::Prompt,
-    name::ServerName,
-    toolset::{PromptListing, ResourceListing},
-};
+use crate::toolset::{PromptListing, ResourceListing};
+use pegboard_base::name::ServerName;
+use pegboard_tools::catalog::Prompt;
 
 /// The server that lists the URI; otherwise the one whose template has the longest fixed beginning that the URI has too.
 pub(super) fn owner_of_uri<'a>(listing: &'a ResourceListing, uri: &str) -> Option<&'a ServerName> {

@@ -4,7 +4,8 @@ use ::rmcp::ErrorData;
 use tokio::{sync::mpsc, task::JoinSet};
 
 use super::errors::error_of;
-use crate::{name::ServerName, toolset::Toolset};
+use crate::toolset::Toolset;
+use pegboard_base::name::ServerName;
 
 /// The capacity of the channel of updates. While it is full, the subscriptions wait, and further updates of a resource become one.
 const UPDATES: usize = 64;

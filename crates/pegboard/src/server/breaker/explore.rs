@@ -3,7 +3,7 @@
 use shuttle::{rand::Rng, thread};
 
 use super::*;
-use crate::sync::explore::explore;
+use pegboard_base::sync::explore::explore;
 
 const RULE: Rule = Rule {
     failures: 1,

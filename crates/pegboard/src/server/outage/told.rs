@@ -5,7 +5,7 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 use super::next_start::A_MOMENT;
-use crate::outcome::{Failure, Kind};
+use pegboard_tools::outcome::{Failure, Kind};
 
 /// The failure with which another supervisor refused a session, and when it arrived.
 #[derive(Debug, Clone)]

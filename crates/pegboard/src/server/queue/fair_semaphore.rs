@@ -14,7 +14,7 @@ use super::{
     lines::{Full, Lines, Ticket},
     pace::Pace,
 };
-use crate::{
+use pegboard_base::{
     caller::QuotaOwner,
     sync::{
         Mutex, MutexGuard,

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use crate::caller::QuotaOwner;
+use pegboard_base::caller::QuotaOwner;
 
 /// The waiting calls of one queue. Each owner has a line in order of arrival, and the owners take turns, so an owner with a thousand calls delays
 /// the only call of another owner by one call.

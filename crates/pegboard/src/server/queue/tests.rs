@@ -12,7 +12,7 @@ const ME: QuotaOwner = QuotaOwner::View(1);
 fn queues(sizes: &[(&str, usize)]) -> Queues {
     let sizes = sizes
         .iter()
-        .map(|(name, size)| ((*name).to_owned(), config::Queue::new(*size)));
+        .map(|(name, size)| ((*name).to_owned(), pegboard_config::Queue::new(*size)));
     Queues::on(&sizes.collect(), 4)
 }
 

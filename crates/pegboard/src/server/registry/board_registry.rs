@@ -16,10 +16,10 @@ use tokio_util::{
 };
 
 use super::principals::Principals;
+use crate::status::ServerStatus;
 use crate::{
     event::EventSender,
     metrics::BoardCounters,
-    name::ServerName,
     server::{
         availability::DetachedConnections,
         board_shared::BoardShared,
@@ -27,8 +27,8 @@ use crate::{
         server_handle::Server,
         view_instances::{ViewInstances, sorted},
     },
-    status::ServerStatus,
 };
+use pegboard_base::name::ServerName;
 
 /// Every live server of one board.
 #[derive(Debug)]

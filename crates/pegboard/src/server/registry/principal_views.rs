@@ -9,14 +9,12 @@ use super::{
     board_registry::Registry,
     principals::{EndedPrincipal, Left, MAX_KEPT, PrincipalKey, Principals},
 };
-use crate::{
-    name::ServerName,
-    server::{
-        server_handle::Server,
-        view_identity::{ReplacedProviders, ViewIdentity},
-        view_instances::ViewInstances,
-    },
+use crate::server::{
+    server_handle::Server,
+    view_identity::{ReplacedProviders, ViewIdentity},
+    view_instances::ViewInstances,
 };
+use pegboard_base::name::ServerName;
 
 impl Registry {
     /// Creates the servers of a new principal. The caller holds the state lock.

@@ -8,11 +8,9 @@ use std::{
 
 use tokio::{task::AbortHandle, time::Instant};
 
-use crate::{
-    caller::Principal,
-    credential::{CallerRights, CredentialsKey},
-    server::{server_handle::Server, view_instances::ViewInstances},
-};
+use crate::server::{server_handle::Server, view_instances::ViewInstances};
+use pegboard_base::caller::Principal;
+use pegboard_client::credential::{CallerRights, CredentialsKey};
 
 /// How long the servers of a principal outlive its last view. A service that opens a view per request keeps the connections of an active user.
 const KEPT_FOR: Duration = Duration::from_secs(60);

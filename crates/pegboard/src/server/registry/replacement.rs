@@ -8,17 +8,14 @@ use std::{
 use futures_util::future::join_all;
 
 use super::board_registry::{Registry, owners};
-use crate::{
-    deadline::Deadline,
-    name::ServerName,
-    server::{
-        availability::Availability,
-        retirement::Retirement,
-        server_handle::Server,
-        view_identity::{ServerKind, kind},
-        view_instances::{ViewInstances, sorted},
-    },
+use crate::server::{
+    availability::Availability,
+    retirement::Retirement,
+    server_handle::Server,
+    view_identity::{ServerKind, kind},
+    view_instances::{ViewInstances, sorted},
 };
+use pegboard_base::{deadline::Deadline, name::ServerName};
 
 impl Registry {
     /// Registers servers as candidates, so that shutdown closes them too, until the returned guard is dropped.

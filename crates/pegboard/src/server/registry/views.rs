@@ -8,17 +8,15 @@ use super::{
     board_registry::Registry,
     principals::{EndedPrincipal, PrincipalKey},
 };
-use crate::{
-    name::ServerName,
-    server::{
-        phase::Phase,
-        server_handle::Server,
-        view_identity::{ServerKind, ViewIdentity, kind},
-        view_instances::ViewInstances,
-        view_tag::ViewTag,
-    },
-    session::Root,
+use crate::server::{
+    phase::Phase,
+    server_handle::Server,
+    view_identity::{ServerKind, ViewIdentity, kind},
+    view_instances::ViewInstances,
+    view_tag::ViewTag,
 };
+use pegboard_base::name::ServerName;
+use pegboard_client::session::Root;
 
 /// The servers of an open view.
 #[derive(Debug)]

@@ -13,13 +13,11 @@ use super::{
     start_attempt::{Started, connect_and_list, process_permit},
     state::{Step, Supervisor},
 };
-use crate::{
-    outcome::millis,
-    server::{
-        outage::{Cause, NextStart},
-        phase::{Live, Phase, Ready},
-    },
+use crate::server::{
+    outage::{Cause, NextStart},
+    phase::{Live, Phase, Ready},
 };
+use pegboard_tools::outcome::millis;
 
 /// The time limit of a start whose package runner may download the server first. Callers do not wait that long.
 const FETCH: Duration = Duration::from_secs(600);

@@ -17,24 +17,26 @@ use super::{
     start_attempt::Started,
     state::{Step, Supervisor},
 };
-use crate::{
-    catalog::{Catalog, store::Freshness},
-    config::{BreakerPolicy, Command as Program, EraChoice, Limits, ServerConfig, Transport},
+use crate::server::{
+    Backoff, BoardShared, LinkContext, Queues, Server, SharedLinks,
+    connection_plan::ConnectionPlan,
+    known_catalog::KnownCatalog,
+    link::Link,
+    outage::Cause,
+    phase::{Attempt, Phase},
+    revision::Revision,
+};
+use pegboard_base::{
     deadline::Deadline,
     name::ServerName,
-    server::{
-        Backoff, BoardShared, LinkContext, Queues, Server, SharedLinks,
-        connection_plan::ConnectionPlan,
-        known_catalog::KnownCatalog,
-        link::Link,
-        outage::Cause,
-        phase::{Attempt, Phase},
-        revision::Revision,
-    },
-    session::{DesiredState, EraMemory, ListScope, NoHost, Session, Spec},
     sync::explore::{explore, idle_runtime},
+};
+use pegboard_client::{
+    session::{DesiredState, EraMemory, ListScope, NoHost, Session, Spec},
     transport::Target,
 };
+use pegboard_config::{BreakerPolicy, Command as Program, EraChoice, Limits, ServerConfig, Transport};
+use pegboard_tools::catalog::{Catalog, store::Freshness};
 
 impl Supervisor {
     /// Like [`Supervisor::run`], with starts that connect to no server. Returns the number of starts.
@@ -103,8 +105,8 @@ fn server() -> (Server, thread::JoinHandle<u64>) {
         host: Arc::new(NoHost),
         client: Arc::default(),
         memory: Arc::new(EraMemory::new(None)),
-        masker: crate::mask::ServerMasker::default(),
-        budget: crate::transport::ByteBudget::default(),
+        masker: pegboard_mask::ServerMasker::default(),
+        budget: pegboard_client::transport::ByteBudget::default(),
     };
     let config = ServerConfig::new(transport);
     let known = Arc::new(KnownCatalog::new(spec.name.clone(), None));

@@ -5,16 +5,16 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 use super::state::{Step, Supervisor};
-use crate::{
-    config::Probe,
-    server::{
-        backoff::was_healthy,
-        outage::{Before, Cause, NextStart, Outage, is_crash},
-        refused_credentials,
-    },
+use crate::server::{
+    backoff::was_healthy,
+    outage::{Before, Cause, NextStart, Outage, is_crash},
+    refused_credentials,
+};
+use pegboard_client::{
     session::ConnectError,
     transport::{EndReason, WireEnd},
 };
+use pegboard_config::Probe;
 
 /// The shortest wait of callers for a session that replaces an unusable one: the server itself is up.
 const RENEWAL: Duration = Duration::from_secs(10);

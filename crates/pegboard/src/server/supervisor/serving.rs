@@ -8,16 +8,16 @@ use super::{
     command::Command,
     state::{Step, Supervisor},
 };
-use crate::{
-    catalog::{Catalog, diff::CatalogDiff, store::Freshness},
-    config::Probe,
-    server::{
-        health_check::SleepDetector,
-        phase::{Live, Phase},
-    },
+use crate::server::{
+    health_check::SleepDetector,
+    phase::{Live, Phase},
+};
+use pegboard_client::{
     session::{FaultKind, Session},
     transport::{EndReason, WireEnd},
 };
+use pegboard_config::Probe;
+use pegboard_tools::catalog::{Catalog, diff::CatalogDiff, store::Freshness};
 
 /// How long change notifications are collected before the server is listed again.
 const DEBOUNCE: Duration = Duration::from_millis(200);

@@ -5,12 +5,12 @@ use std::{sync::Arc, time::Duration};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio_util::task::TaskTracker;
 
-use crate::{
-    catalog::{Catalog, store::Freshness},
-    server::connection_plan::ConnectionPlan,
+use crate::server::connection_plan::ConnectionPlan;
+use pegboard_client::{
     session::{ConnectError, ListScope, Session, Spec, connect},
     transport::{DialError, FailureKind, Sent, WireFailure},
 };
+use pegboard_tools::catalog::{Catalog, store::Freshness};
 
 /// A server that was connected and listed.
 pub(super) struct Started {

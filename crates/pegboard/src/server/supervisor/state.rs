@@ -14,22 +14,22 @@ use tokio::{
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use super::{command::Command, history::History};
-use crate::{
-    catalog::{Catalog, store::Freshness},
-    server::{
-        connection_plan::ConnectionPlan,
-        health_check::HealthChecks,
-        known_catalog::KnownCatalog,
-        link_holders::Holders,
-        link_usage::Usage,
-        outage::{Cause, NextStart, Outage, OutageStart},
-        phase::{Attempt, Live, Phase, Ready},
-        predecessors::Predecessors,
-        revision::Revision,
-    },
+use crate::server::{
+    connection_plan::ConnectionPlan,
+    health_check::HealthChecks,
+    known_catalog::KnownCatalog,
+    link_holders::Holders,
+    link_usage::Usage,
+    outage::{Cause, NextStart, Outage, OutageStart},
+    phase::{Attempt, Live, Phase, Ready},
+    predecessors::Predecessors,
+    revision::Revision,
+};
+use pegboard_client::{
     session::ListScope,
     transport::{EndReason, WireEnd},
 };
+use pegboard_tools::catalog::{Catalog, store::Freshness};
 
 /// The owner of a link's session.
 pub(in crate::server) struct Supervisor {

@@ -6,13 +6,15 @@ use super::*;
 use crate::{
     board::Pegboard,
     call::{RouteTable, ToolCall},
-    config::{Config, Scope, ServerConfig},
+    toolset::Toolset,
+};
+use pegboard_base::name::{NameRules, NameStyle, ServerName};
+use pegboard_client::native::{NativeTool, NativeTools};
+use pegboard_config::{Config, Scope, ServerConfig};
+use pegboard_tools::{
     filter::Selection,
     grant::Grants,
-    name::{NameRules, NameStyle, ServerName},
-    native::{NativeTool, NativeTools},
     outcome::{Answer, Kind},
-    toolset::Toolset,
 };
 
 const PATIENCE: Duration = Duration::from_secs(10);

@@ -3,7 +3,7 @@
 use tokio::sync::mpsc;
 
 use super::*;
-use crate::config::Reading;
+use pegboard_config::Reading;
 
 const PATIENCE: Duration = Duration::from_secs(1);
 

@@ -32,7 +32,7 @@ fn tarsy() -> Selection {
 #[tokio::test(start_paused = true)]
 async fn a_selection_takes_the_place_of_all_servers_and_tools() {
     let (board, [_, github, _]) = board(fakes());
-    tarsy().check(&board).unwrap();
+    board.check_selection(&tarsy()).unwrap();
     let tools = board.toolset_with(View::new().selection(tarsy()));
     // A tool that the config denies stays denied.
     assert_eq!(listed(&tools).await, ["argocd.get_application_status", "k8s.get_pods"]);
@@ -70,7 +70,7 @@ async fn a_selection_takes_the_place_of_all_servers_and_tools() {
 async fn an_unknown_server_is_an_error_before_anything_starts_and_again_at_use() {
     let (board, handles) = board(fakes());
     let selection = Selection::new().server("k8s").server("jenkins").tools("grafana", ["x"]);
-    let problem = selection.check(&board).unwrap_err();
+    let problem = board.check_selection(&selection).unwrap_err();
     assert_eq!(
         problem.to_string(),
         "the selection names `jenkins`, `grafana`, and there is no such server"
@@ -92,7 +92,7 @@ async fn an_unknown_server_is_an_error_before_anything_starts_and_again_at_use()
 #[tokio::test(start_paused = true)]
 async fn a_server_that_is_removed_after_the_check_is_noticed_at_use() {
     let (board, _handles) = board(fakes());
-    tarsy().check(&board).unwrap();
+    board.check_selection(&tarsy()).unwrap();
     let tools = board.toolset_with(View::new().selection(tarsy()));
     assert_eq!(call(&tools, "k8s.get_pods", json!({})).await.text(), "ok");
     board.disconnect(&name("argocd")).await;

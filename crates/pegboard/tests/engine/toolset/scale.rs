@@ -283,7 +283,7 @@ fn asking(provider: Provider, name: &str, arguments: &Value) -> Value {
             json!([{"functionCall": {"id": "call-1", "name": name, "args": arguments}}])
         }
         Provider::Bedrock => json!([{"toolUse": {"toolUseId": "call-1", "name": name, "input": arguments}}]),
-        _ => {
+        Provider::Mcp => {
             json!({"jsonrpc": "2.0", "id": "call-1", "method": "tools/call", "params": {"name": name, "arguments": arguments}})
         }
     }

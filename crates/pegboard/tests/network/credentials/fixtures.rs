@@ -92,7 +92,6 @@ impl Credentials for Issuer {
             CredentialReason::FirstUse => Asked::FirstUse,
             CredentialReason::Refresh => Asked::Refresh,
             CredentialReason::Refused { challenge } => Asked::Refused(challenge.map(str::to_owned)),
-            other => panic!("{other:?}"),
         };
         Box::pin(async move {
             let number = {

@@ -203,7 +203,6 @@ impl Stage {
             Outcome::ToolFailed(_) => format!("failed{may}, ran {ran}"),
             Outcome::Refused(_) => format!("refused {kind}{may}, ran {ran}"),
             Outcome::Lost(_) => format!("lost {kind}{may}, ran {ran}"),
-            other => format!("{other:?}"),
         }
     }
 

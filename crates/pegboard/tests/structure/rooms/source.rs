@@ -1,4 +1,4 @@
-//! The library's source files as the compiler sees them without tests: modules, the items they define and the paths they use.
+//! The source files of one crate as the compiler sees them without tests: modules, the items they define and the paths they use.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -29,15 +29,16 @@ pub(crate) struct Import {
     pub(crate) is_reexport: bool,
 }
 
-/// All modules of the library that are built without `cfg(test)`.
+/// All modules of a crate that are built without `cfg(test)`.
 pub(crate) struct Crate(BTreeMap<ModulePath, Module>);
 
 impl Crate {
-    /// Reads the modules that `lib.rs` declares, and theirs.
-    pub(crate) fn read() -> Self {
-        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
+    /// Reads the modules that `lib.rs` (or `main.rs`, if there is no library) in the folder `root` declares, and theirs.
+    pub(crate) fn read(root: &Path) -> Self {
+        let first = ["lib.rs", "main.rs"].into_iter().find(|file| root.join(file).exists());
+        let first = first.unwrap_or_else(|| panic!("{} has no crate", root.display()));
         let mut modules = BTreeMap::new();
-        let mut unread = vec![(ModulePath::new(), PathBuf::from("lib.rs"))];
+        let mut unread = vec![(ModulePath::new(), PathBuf::from(first))];
         while let Some((path, file)) = unread.pop() {
             let text =
                 std::fs::read_to_string(root.join(&file)).unwrap_or_else(|error| panic!("{}: {error}", file.display()));
@@ -49,7 +50,6 @@ impl Crate {
             }
             modules.insert(path, module);
         }
-        assert!(modules.len() > 100, "the modules were not found");
         Self(modules)
     }
 
@@ -336,7 +336,9 @@ fn tokens(text: &str) -> Vec<String> {
     let mut found = Vec::new();
     let mut rest = text;
     while let Some(first) = rest.chars().next() {
-        let length = if rest.starts_with("//") {
+        let length = if first.is_whitespace() {
+            rest.len() - rest.trim_start().len()
+        } else if rest.starts_with("//") {
             rest.find('\n').unwrap_or(rest.len())
         } else if rest.starts_with("/*") {
             rest.find("*/").map_or(rest.len(), |end| end + 2)
@@ -352,9 +354,7 @@ fn tokens(text: &str) -> Vec<String> {
             found.push("::".to_owned());
             2
         } else {
-            if !first.is_whitespace() {
-                found.push(first.to_string());
-            }
+            found.push(first.to_string());
             first.len_utf8()
         };
         rest = &rest[length..];
@@ -364,6 +364,9 @@ fn tokens(text: &str) -> Vec<String> {
 
 /// The length of the string or character literal at the start of the text.
 fn literal(text: &str) -> Option<usize> {
+    if !text.starts_with(['"', '\'', 'b', 'c', 'r']) {
+        return None;
+    }
     let prefix = ["br", "cr", "r", "b", "c", ""].into_iter().find(|prefix| {
         let after = text.strip_prefix(*prefix).unwrap_or_default();
         let after = if prefix.ends_with('r') {

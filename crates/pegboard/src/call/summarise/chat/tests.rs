@@ -10,7 +10,7 @@ use tokio::{
 };
 
 use super::*;
-use crate::{
+use pegboard_base::{
     caller::Caller,
     secret::{SafeUrl, Secret},
 };

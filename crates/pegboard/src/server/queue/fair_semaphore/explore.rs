@@ -3,7 +3,7 @@
 use shuttle::{future::block_on, rand::Rng, thread};
 
 use super::*;
-use crate::sync::explore::explore;
+use pegboard_base::sync::explore::explore;
 
 const PERMITS: usize = 2;
 

@@ -1,0 +1,28 @@
+//! What all crates of Pegboard share: names, secrets, private files, deadlines, locks.
+//!
+//! | looking for | module |
+//! | --- | --- |
+//! | names of servers, and names of tools for models | [`name`] |
+//! | values that are never printed, and what counts as a secret | [`secret`] |
+//! | files that only the user can read or change | [`private_file`] |
+//! | secrets in the keyring of the operating system, behind the feature `keyring` | `keyring` |
+//! | who makes a call | [`caller`] |
+//! | how long a call may take | [`deadline`] |
+//! | what a person can do about an error | [`hint`] |
+//! | enum values as words in text, JSON and config files | [`label`] |
+//! | reading JSON without building a tree | [`json_scan`] |
+//! | locks and atomics that the tests of `scripts/explore` replace, panics as errors | [`sync`] |
+//!
+//! Nothing here knows a config file, a server or a call. The API follows the needs of the other crates. Programs use the crate `pegboard`.
+
+pub mod caller;
+pub mod deadline;
+pub mod hint;
+pub mod json_scan;
+#[cfg(feature = "keyring")]
+pub mod keyring;
+pub mod label;
+pub mod name;
+pub mod private_file;
+pub mod secret;
+pub mod sync;

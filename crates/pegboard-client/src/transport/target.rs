@@ -1,0 +1,46 @@
+//! [`Target`]: how a server is reached, over its configured transport or in this process.
+
+use std::{fmt, sync::Arc};
+
+use super::in_process_dialer::Dialer;
+use pegboard_config::Transport;
+use pegboard_tools::catalog::ToolKind;
+
+/// How a server is reached.
+#[derive(Clone)]
+pub enum Target {
+    /// Over the transport in its config.
+    Configured(Box<Transport>),
+    /// In this process.
+    InProcess(Arc<dyn Dialer>),
+    /// In this process, in place of the transport in its config.
+    StandIn(Arc<dyn Dialer>),
+}
+
+impl Target {
+    /// The kind of the server's tools.
+    pub fn tool_kind(&self) -> ToolKind {
+        match self {
+            Self::Configured(_) => ToolKind::Mcp,
+            Self::InProcess(dialer) | Self::StandIn(dialer) => dialer.tool_kind(),
+        }
+    }
+
+    /// Whether the other side supervises the server, so that crashes are not counted here.
+    pub fn is_supervised(&self) -> bool {
+        match self {
+            Self::Configured(_) => false,
+            Self::InProcess(dialer) | Self::StandIn(dialer) => dialer.supervises(),
+        }
+    }
+}
+
+impl fmt::Debug for Target {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Configured(transport) => transport.fmt(f),
+            Self::InProcess(_) => f.write_str("InProcess"),
+            Self::StandIn(_) => f.write_str("StandIn"),
+        }
+    }
+}

@@ -1,0 +1,59 @@
+//! TLS settings of HTTP and WebSocket connections: trusted roots, client certificates, and what a server's certificate must prove.
+
+mod certificate_files;
+mod proof;
+mod system_roots;
+mod verifier;
+
+use std::sync::Arc;
+
+use rustls::{ClientConfig, client::Resumption, crypto::ring};
+
+pub(super) use certificate_files::CertificateFiles;
+pub(super) use system_roots::prepare;
+use verifier::Verifier;
+pub(super) use verifier::WrongId;
+
+use super::dial_error::DialError;
+use pegboard_config::Tls;
+
+/// The TLS settings for connections to one server, with its files as they are now. Creating them does not load the system's roots unless
+/// `tls.ca` is set.
+pub(super) fn client_config(tls: &Tls) -> Result<ClientConfig, DialError> {
+    Ok(reloading_config(tls)?.0)
+}
+
+/// The TLS settings for connections to one server, and the files whose changes they follow when they are asked to.
+pub(super) fn reloading_config(tls: &Tls) -> Result<(ClientConfig, Option<Arc<CertificateFiles>>), DialError> {
+    let provider = Arc::new(ring::default_provider());
+    let builder = ClientConfig::builder_with_provider(provider.clone())
+        .with_safe_default_protocol_versions()
+        .map_err(|error| DialError::Tls(error.to_string()))?;
+    let has_files = tls.client_cert.is_some() || (tls.ca.is_some() && !tls.insecure);
+    let files = match has_files {
+        true => Some(Arc::new(CertificateFiles::load(tls, provider.clone())?)),
+        false => None,
+    };
+    if tls.insecure {
+        tracing::warn!("the server's certificate is not checked, because its config says so");
+    }
+    let verifier = match &files {
+        _ if tls.insecure => Verifier::of_anything(provider),
+        _ if tls.server_id.is_some() && tls.ca.is_none() => {
+            let problem = "`tls.server_id` needs `tls.ca`: the file with the authorities of its trust domain";
+            return Err(DialError::Tls(problem.to_owned()));
+        }
+        Some(files) if tls.ca.is_some() => Verifier::with_files(provider, files.clone()),
+        _ => Verifier::with_system_roots(provider),
+    };
+    let builder = builder.dangerous().with_custom_certificate_verifier(Arc::new(verifier));
+    let mut config = match &files {
+        Some(files) if tls.client_cert.is_some() => builder.with_client_cert_resolver(files.clone()),
+        _ => builder.with_no_client_auth(),
+    };
+    if files.is_some() {
+        // A resumed session stays that of the certificates with which it began, whatever the files say now.
+        config.resumption = Resumption::disabled();
+    }
+    Ok((config, files))
+}

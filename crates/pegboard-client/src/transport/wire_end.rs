@@ -1,0 +1,174 @@
+//! How and why a wire ended.
+
+use std::time::Duration;
+
+use pegboard_mask::ServerMasker;
+
+/// The level that hides files, which then seem not to exist.
+const HIDING: &str = "strict";
+/// How programs report a file that they may not access.
+const DENIED: &[&str] = &[
+    "EACCES",
+    "ermission denied",
+    "PermissionError",
+    "EROFS",
+    "ead-only file system",
+];
+/// How programs report a file that does not exist.
+const HIDDEN: &[&str] = &[
+    "ENOENT",
+    "o such file",
+    "Cannot find module",
+    "ERR_MODULE_NOT_FOUND",
+    "ModuleNotFoundError",
+];
+/// How programs report that they have no network.
+const OFFLINE: &[&str] = &[
+    "EPERM",
+    "peration not permitted",
+    "getaddrinfo",
+    "EAI_AGAIN",
+    "ENETUNREACH",
+    "etwork is unreachable",
+];
+
+/// How a wire ended.
+#[derive(Debug, Clone, PartialEq)]
+pub struct WireEnd {
+    /// Why it ended.
+    pub reason: EndReason,
+    /// The end of the process's stderr.
+    pub stderr: Option<String>,
+    /// The level of the process's sandbox, if it has one.
+    pub(crate) sandbox: Option<&'static str>,
+}
+
+impl WireEnd {
+    /// Creates an end without stderr or a sandbox.
+    pub fn new(reason: EndReason) -> Self {
+        Self {
+            reason,
+            stderr: None,
+            sandbox: None,
+        }
+    }
+
+    /// What to do if the server's last words suggest that its sandbox denied what it needs.
+    pub(crate) fn sandbox_hint(&self) -> Option<&'static str> {
+        let level = self.sandbox?;
+        let words = self.stderr.as_deref()?;
+        let says = |parts: &[&str]| parts.iter().any(|part| words.contains(part));
+        if says(&["is not in force"]) {
+            return Some(
+                "see \"What is in force\" in the documentation of `sandbox`, or start the server with less by `sandbox.require = false`",
+            );
+        }
+        if says(DENIED) || level == HIDING && says(HIDDEN) {
+            return Some(
+                "its sandbox may deny a file that it needs; name the file or its folder in `sandbox.read` or `sandbox.write` of the server",
+            );
+        }
+        says(OFFLINE).then_some("its sandbox may deny the network that it needs; see `sandbox.network` of the server")
+    }
+
+    /// Masks secrets in the server's text.
+    pub(crate) fn hide(&mut self, masker: &ServerMasker) {
+        masker.hide_in(&mut self.stderr);
+        match &mut self.reason {
+            EndReason::Exited(text)
+            | EndReason::Broken(text)
+            | EndReason::Protocol(text)
+            | EndReason::Replaced(text) => masker.hide(text),
+            EndReason::Closed | EndReason::Eof | EndReason::Stalled(_) | EndReason::TooLarge(_) => {}
+        }
+    }
+}
+
+/// Why a wire ended.
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+pub enum EndReason {
+    /// This side closed it.
+    #[error("it was closed")]
+    Closed,
+    /// The server closed its output.
+    #[error("the server closed its output")]
+    Eof,
+    /// The server's process exited with this status.
+    #[error("the server's process ended: {0}")]
+    Exited(String),
+    /// The connection failed with this error.
+    #[error("the connection failed: {0}")]
+    Broken(String),
+    /// The server did not read its input for this long.
+    #[error("the server did not read its input for {} s", .0.as_secs())]
+    Stalled(Duration),
+    /// The server broke the protocol in this way.
+    #[error("the server broke the protocol: {0}")]
+    Protocol(String),
+    /// A message exceeded the limit so far that it could not be skipped.
+    #[cfg_attr(
+        all(feature = "http", not(feature = "websocket")),
+        expect(dead_code, reason = "only a WebSocket cannot skip a message")
+    )]
+    #[error("the server sent a message larger than {0} bytes, the limit that `max_message` sets")]
+    TooLarge(usize),
+    /// The session has to be replaced by a new one, although the connection is still open.
+    #[error("{0}")]
+    Replaced(String),
+}
+
+impl EndReason {
+    /// Whether a server that ended like this during the handshake may accept the other protocol era. It cannot if its program was not found
+    /// (shells and wrappers exit with 126 or 127) or prints text instead of messages.
+    pub(crate) fn may_speak_other_era(&self) -> bool {
+        match self {
+            Self::Exited(how) => how != "exit code 126" && how != "exit code 127",
+            Self::Protocol(_) => false,
+            _ => true,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn hint(sandbox: Option<&'static str>, stderr: &str) -> &'static str {
+        let mut end = WireEnd::new(EndReason::Exited("exit code 1".to_owned()));
+        (end.sandbox, end.stderr) = (sandbox, Some(stderr.to_owned()));
+        end.sandbox_hint().unwrap_or_default()
+    }
+
+    #[test]
+    fn a_denial_in_a_sandbox_leads_to_its_settings() {
+        let (basic, strict) = (Some("basic"), Some("strict"));
+        for (sandbox, stderr, part) in [
+            (basic, "npm error code EACCES", "`sandbox.read` or `sandbox.write`"),
+            (
+                basic,
+                "PermissionError: [Errno 13] Permission denied: '/x'",
+                "`sandbox.read`",
+            ),
+            (strict, "Error: Cannot find module '/x'", "`sandbox.read`"),
+            (strict, "connect EPERM 1.1.1.1:443", "`sandbox.network`"),
+            (
+                strict,
+                "pegboard: its sandbox `strict` is not in force: EPERM",
+                "`sandbox.require = false`",
+            ),
+        ] {
+            assert!(
+                hint(sandbox, stderr).contains(part),
+                "{stderr}: {}",
+                hint(sandbox, stderr)
+            );
+        }
+    }
+
+    #[test]
+    fn other_words_lead_nowhere() {
+        assert_eq!(hint(None, "npm error code EACCES"), "");
+        assert_eq!(hint(Some("basic"), "usage: server FOLDER"), "");
+        assert_eq!(hint(Some("basic"), "Error: Cannot find module '/x'"), "");
+    }
+}

@@ -1,0 +1,101 @@
+//! The table of fields: everything that a config file may set.
+//!
+//! Each section is a list of typed keys. Files are validated against it, values are read by it, and the JSON Schema, the
+//! reference page, `config show` and `config explain` are generated from it.
+
+mod audit_table;
+mod calls;
+mod lifecycle;
+mod oauth_table;
+mod remote;
+mod results;
+mod serve_table;
+mod server_table;
+mod top_table;
+mod view_table;
+
+pub(super) use audit_table::audit;
+pub(super) use calls::{call_arguments, retry, tool};
+pub(super) use lifecycle::{breaker, restart, rlimits, sandbox};
+pub(super) use oauth_table::{identity_provider, oauth};
+pub(super) use remote::{API_KEY_HEADER, auth, tls};
+pub(super) use results::{masking, pattern, result, summarise};
+pub(super) use serve_table::{serve, serve_oauth, serve_oauth_introspection, serve_oauth_rule, serve_tls, token};
+pub(super) use server_table::server;
+pub(super) use top_table::top;
+pub(super) use view_table::view;
+
+use super::{field::Section, key::Table};
+
+/// The values of one server's table.
+pub(super) type ServerTable<'a> = Table<'a, server::In>;
+
+/// The values at the top of a file.
+pub(super) type TopTable<'a> = Table<'a, top::In>;
+
+/// The fields of one server's table.
+pub(super) static SERVER: &Section = &server::SECTION;
+
+/// The fields at the top of a file. `servers` itself is read by `import`, which knows the shapes it may have.
+pub(super) static TOP: &Section = &top::SECTION;
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+    use crate::{
+        field::Kind,
+        spelling::{camel, snake},
+    };
+
+    fn each_section(kind: &Kind, seen: &mut Vec<&'static Section>) {
+        match kind {
+            Kind::Table(section) if !seen.iter().any(|known| std::ptr::eq(*known, *section)) => {
+                seen.push(section);
+                section.fields.iter().for_each(|field| each_section(&field.kind, seen));
+            }
+            Kind::List(kind) | Kind::Map(kind) => each_section(kind, seen),
+            Kind::Either(kinds) => kinds.iter().for_each(|kind| each_section(kind, seen)),
+            _ => {}
+        }
+    }
+
+    #[test]
+    fn no_name_means_two_things_in_a_section() {
+        let mut sections = Vec::new();
+        each_section(&Kind::Table(TOP), &mut sections);
+        each_section(&Kind::Table(SERVER), &mut sections);
+        assert!(sections.len() > 5);
+        for section in sections {
+            let mut seen = BTreeSet::new();
+            for name in section.fields.iter().flat_map(|field| field.names()) {
+                assert!(seen.insert(name), "{name} is in `{}` twice", section.name);
+                assert_eq!(snake(name), name, "names are kept in snake case");
+                assert_eq!(snake(&camel(name)), name, "camel case must find its way back");
+            }
+        }
+    }
+
+    #[test]
+    fn keys_are_found_in_every_case_and_with_a_unit() {
+        for (key, name, unit) in [
+            ("toolsAllowed", "allow", None),
+            ("tools-denied", "deny", None),
+            ("requestTimeoutMs", "call_timeout", Some(1)),
+            ("startup_timeout_sec", "connect_timeout", Some(1000)),
+            ("healthProbe", "health_probe", None),
+            ("HTTPUrl", "url", None),
+            ("URL", "url", None),
+            ("OAuth", "oauth", None),
+            ("VerifySSL", "insecure", None),
+        ] {
+            let found = SERVER.find(key).unwrap();
+            assert_eq!((found.field.name, found.unit), (name, unit), "{key}");
+        }
+        assert!(SERVER.find("enabled_ms").is_none());
+        assert_eq!(SERVER.nearest("startup_timout"), Some("startup_timeout"));
+        assert_eq!(SERVER.nearest("comand"), Some("command"));
+        assert_eq!(SERVER.nearest("zzzzzz"), None);
+    }
+}

@@ -1,0 +1,372 @@
+//! Merges the settings of a server with weaker ones: those of the top of the file and those of a preset.
+//!
+//! Tables are merged key by key. A weaker setting that contradicts a stronger one is left out, so that a preset never
+//! overrides the file.
+
+use super::{
+    field::{Applies, Field},
+    fields::{SERVER, breaker, call_arguments, restart, result, retry, sandbox, server, summarise},
+    from_setting::FromSetting as _,
+    key::Table,
+    lifecycle::Probe,
+    setting::{Found, Setting, Values},
+};
+
+/// Returns the field of the table that a short form sets, and its value; `None` if the setting is not a short form.
+type Expand = fn(&Setting) -> Option<(&'static Field, Setting)>;
+
+/// Tables that have a short form.
+static SHORT_FORMS: [(&Field, Expand); 6] = [
+    (&server::RESTART.field, |setting| {
+        switch(&restart::ENABLED.field, setting)
+    }),
+    (&server::BREAKER.field, |setting| {
+        switch(&breaker::ENABLED.field, setting)
+    }),
+    (&server::SUMMARISE.field, |setting| {
+        switch(&summarise::ENABLED.field, setting)
+    }),
+    (&server::RETRY.field, |setting| match setting {
+        Setting::Count(_) => Some((&retry::ATTEMPTS.field, setting.clone())),
+        Setting::Word(_) => Some((&retry::MODE.field, setting.clone())),
+        _ => None,
+    }),
+    (&server::SANDBOX.field, |setting| match setting {
+        Setting::Word(_) => Some((&sandbox::LEVEL.field, setting.clone())),
+        Setting::Bool(true) => Some((&sandbox::LEVEL.field, Setting::Word("basic"))),
+        Setting::Bool(false) => Some((&sandbox::LEVEL.field, Setting::Word("off"))),
+        _ => None,
+    }),
+    (&server::CALL_ARGUMENTS.field, |setting| match setting {
+        Setting::Word(_) => Some((&call_arguments::CHECK.field, setting.clone())),
+        _ => None,
+    }),
+];
+
+/// Fields that are short for a field of `result`.
+static OF_RESULT: [(&Field, &Field); 2] = [
+    (&server::MAX_RESULT.field, &result::MAX_BYTES.field),
+    (&server::STRUCTURED.field, &result::STRUCTURED.field),
+];
+
+/// The short form of a table with `enabled`: a boolean or `off`.
+fn switch(enabled: &'static Field, setting: &Setting) -> Option<(&'static Field, Setting)> {
+    match setting {
+        Setting::Bool(_) => Some((enabled, setting.clone())),
+        // `off` is the only word that the field accepts.
+        Setting::Word(_) => Some((enabled, Setting::Bool(false))),
+        _ => None,
+    }
+}
+
+/// Whether a field is a table that is merged key by key.
+pub(super) fn is_merged(field: &Field) -> bool {
+    field.name == server::RESULT.name || SHORT_FORMS.iter().any(|(short, _)| short.name == field.name)
+}
+
+/// Replaces every short form by the table that it is short for.
+pub(super) fn expanded(mut values: Values) -> Values {
+    for (field, expand) in &SHORT_FORMS {
+        let Some(found) = values.find_mut(field) else { continue };
+        if let Some((part, setting)) = expand(&found.setting) {
+            let mut table = Values::default();
+            table.insert(part, found.beside(setting));
+            found.setting = Setting::Table(table);
+        }
+    }
+    for (field, part) in &OF_RESULT {
+        let Some(short) = values.remove(field) else { continue };
+        match values.find_mut(&server::RESULT) {
+            Some(Found {
+                setting: Setting::Table(table),
+                ..
+            }) => {
+                // The table overrides the short form.
+                if table.find(part).is_none() {
+                    table.insert(part, short);
+                }
+            }
+            _ => {
+                let mut table = Values::default();
+                let found = short.beside(Setting::Bool(true));
+                table.insert(part, short);
+                let setting = Setting::Table(table);
+                values.insert(&server::RESULT, Found { setting, ..found });
+            }
+        }
+    }
+    values
+}
+
+/// Fills `values` from the weaker layer `lower`. Settings of `values` stay, tables are merged key by key.
+///
+/// Skips fields that apply only to the `other` kind of server, and fields that servers do not have.
+pub(super) fn fill_from_weaker(values: &mut Values, lower: Values, other: Applies) {
+    // Decided before the loop: settings of the same layer do not contradict each other.
+    let are_probes_wanted = are_probes_wanted(values);
+    for (name, mut found) in lower.into_iter() {
+        let Some(field) = SERVER.fields.iter().find(|field| field.name == name) else {
+            continue;
+        };
+        // Masking of a server extends that of all servers; `resolve` merges the two.
+        let is_separate = field.name == server::MASKING.name;
+        let is_contradicted = are_probes_wanted && turns_probes_off(field, &found);
+        if is_separate || field.applies == other || is_contradicted {
+            continue;
+        }
+        match (values.find_mut(field), &mut found.setting) {
+            (None, _) => values.insert(field, found),
+            (
+                Some(Found {
+                    setting: Setting::Table(higher),
+                    ..
+                }),
+                Setting::Table(lower),
+            ) if is_merged(field) => fill(field, higher, std::mem::take(lower)),
+            (Some(_), _) => {}
+        }
+    }
+}
+
+/// Whether the settings have an interval between health probes, which means that there are probes.
+fn are_probes_wanted(values: &Values) -> bool {
+    let interval = Table::<server::In>::new(values).set(&server::HEALTH_INTERVAL);
+    interval.is_some_and(|interval| interval.0.is_some())
+}
+
+fn turns_probes_off(field: &Field, found: &Found) -> bool {
+    field.name == server::HEALTH_PROBE.name && Probe::from_setting(&found.setting) == Some(Probe::Never)
+}
+
+/// Fields of a weaker table that are dropped if the stronger table sets certain fields.
+struct Void {
+    table: &'static Field,
+    /// The fields of the stronger table; empty for any.
+    where_set: &'static [&'static Field],
+    fields: &'static [&'static Field],
+}
+
+static VOIDS: [Void; 6] = [
+    // A written limit is exact, so a weaker table's ceiling does not raise it.
+    Void {
+        table: &server::RESULT.field,
+        where_set: &[&result::MAX_BYTES.field],
+        fields: &[&result::MAX_BYTES.field, &result::CEILING.field],
+    },
+    // Alternatives: a stronger one replaces the weaker ones.
+    Void {
+        table: &server::RETRY.field,
+        where_set: &[&retry::MODE.field, &retry::KEY_ARGUMENT.field],
+        fields: &[&retry::MODE.field, &retry::KEY_ARGUMENT.field, &retry::UNSAFE.field],
+    },
+    // A schedule for restarts implies restarts.
+    Void {
+        table: &server::RESTART.field,
+        where_set: &[&restart::BACKOFF.field, &restart::MAX_ATTEMPTS.field],
+        fields: &[&restart::ENABLED.field],
+    },
+    Void {
+        table: &server::BREAKER.field,
+        where_set: &[],
+        fields: &[&breaker::ENABLED.field],
+    },
+    Void {
+        table: &server::SUMMARISE.field,
+        where_set: &[],
+        fields: &[&summarise::ENABLED.field],
+    },
+    // An API key is sent only to the URL of the same layer.
+    Void {
+        table: &server::SUMMARISE.field,
+        where_set: &[&summarise::URL.field],
+        fields: &[
+            &summarise::URL.field,
+            &summarise::MODEL.field,
+            &summarise::API_KEY.field,
+        ],
+    },
+];
+
+/// Fills a table from the same table of a weaker layer.
+fn fill(table: &Field, higher: &mut Values, mut lower: Values) {
+    for void in VOIDS.iter().filter(|void| void.table.name == table.name) {
+        let is_set = void.where_set.iter().any(|field| higher.find(field).is_some());
+        if is_set || void.where_set.is_empty() {
+            for field in void.fields {
+                lower.remove(field);
+            }
+        }
+    }
+    if table.name == server::SUMMARISE.name && lower.find(&summarise::URL).is_some() {
+        higher.remove(&summarise::MODEL);
+        higher.remove(&summarise::API_KEY);
+    }
+    higher.fill_from(lower);
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use crate::{
+        BreakerPolicy, BreakerRule, Check, Config, Env, Format, Health, Loaded, Policy, Probe, Reading, Results,
+        ServerConfig, Structured,
+    };
+
+    fn secs(seconds: u64) -> Duration {
+        Duration::from_secs(seconds)
+    }
+
+    fn load(text: &str) -> Loaded {
+        Config::from_text(text, Format::Toml, &Env::new(|_| None))
+    }
+
+    fn server(preset: &str, top: &str, settings: &str) -> ServerConfig {
+        let text = format!("preset = '{preset}'\n{top}\n[servers.x]\ncommand = 'a'\n{settings}\n");
+        let loaded = load(&text);
+        assert_eq!(loaded.problems, [], "{text}");
+        loaded.config.servers.into_values().next().unwrap()
+    }
+
+    /// The policy of a server with these settings at the top of the file, and of one with them in its own table.
+    fn policies(preset: &str, settings: &str) -> [Policy; 2] {
+        [server(preset, settings, ""), server(preset, "", settings)].map(|server| server.policy)
+    }
+
+    fn limits(preset: &str, settings: &str) -> [(Duration, Duration); 2] {
+        [server(preset, settings, ""), server(preset, "", settings)]
+            .map(|server| (server.limits.call_timeout, server.limits.call_total_timeout))
+    }
+
+    #[test]
+    fn a_written_limit_moves_the_presets_other_one() {
+        for (preset, total) in [("tarsy", 60), ("minion", 250)] {
+            let longer = total + 30;
+            let both = [(secs(longer), secs(longer)); 2];
+            assert_eq!(limits(preset, &format!("call_timeout = '{longer}s'")), both, "{preset}");
+            let ten = [(secs(10), secs(10)); 2];
+            assert_eq!(limits(preset, "call_total_timeout = '10s'"), ten, "{preset}");
+        }
+        assert_eq!(
+            limits("ai-agent", "requestTimeoutMs = 600000")[1],
+            (secs(600), secs(600))
+        );
+        assert_eq!(
+            limits("pegboard", "call_total_timeout = '10s'")[1],
+            (secs(10), secs(10))
+        );
+        // The server's own setting moves the one for all servers, too.
+        let own = server("tarsy", "call_total_timeout = '70s'", "call_timeout = '80s'").limits;
+        assert_eq!((own.call_timeout, own.call_total_timeout), (secs(80), secs(80)));
+    }
+
+    #[test]
+    fn two_limits_that_were_both_written_must_fit_each_other() {
+        let both = "call_timeout = '90s'\ncall_total_timeout = '60s'\n";
+        let told = |text: &str| {
+            let problems = load(text).problems;
+            problems.iter().map(ToString::to_string).collect::<Vec<_>>()
+        };
+        let server = "[servers.x]\ncommand = 'a'\n";
+        let message = "must not be less than `call_timeout`";
+        assert_eq!(
+            told(&format!("preset = 'tarsy'\n{server}{both}")),
+            [format!("config:5: servers.x.call_total_timeout: {message}")]
+        );
+        assert_eq!(
+            told(&format!("preset = 'tarsy'\n{both}{server}[servers.y]\ncommand = 'b'")),
+            [format!("config:3: call_total_timeout: {message}")],
+            "once, not for every server"
+        );
+    }
+
+    #[test]
+    fn a_table_is_filled_key_by_key() {
+        for policy in policies("tarsy", "call_arguments = { check = 'strict' }") {
+            assert_eq!(
+                (policy.call_arguments.read, policy.call_arguments.check),
+                (Reading::Cascade, Check::Strict)
+            );
+        }
+        for policy in policies("tarsy", "call_arguments = 'strict'") {
+            assert_eq!(
+                (policy.call_arguments.read, policy.call_arguments.check),
+                (Reading::Cascade, Check::Strict)
+            );
+        }
+        for policy in policies("tarsy", "retry = { unsafe = true }") {
+            assert_eq!((policy.retry.attempts, policy.retry.even_if_run), (1, true));
+        }
+        for policy in policies("minion", "restart = { wait = '3s' }") {
+            assert_eq!(policy.restart.wait, secs(3));
+            assert_eq!(policy.restart.backoff[0], secs(1));
+            assert!(policy.restart.max_attempts.is_some());
+        }
+        for policy in policies("minion", "breaker = { failures = 9 }") {
+            let Some(BreakerPolicy::On(rule)) = policy.breaker else {
+                panic!()
+            };
+            assert_eq!((rule.failures, rule.percent, rule.probes), (9, 50, 3));
+        }
+        for policy in policies("ai-agent", "result = { max_lines = 9 }") {
+            assert_eq!((policy.result.max_lines, policy.result.max_bytes), (Some(9), 12_288));
+        }
+    }
+
+    #[test]
+    fn a_short_form_changes_only_what_it_is_short_for() {
+        for policy in policies("ai-agent", "max_result = '1MiB'\nstructured = 'content_only'") {
+            let Results { max_bytes, ceiling, .. } = policy.result;
+            assert_eq!((max_bytes, ceiling), (1 << 20, 1 << 20));
+            assert_eq!(policy.result.structured, Structured::ContentOnly);
+            assert_eq!(policy.result.join, crate::Join::Nothing);
+        }
+        for policy in policies("minion", "restart = true") {
+            assert_eq!(policy.restart.backoff[0], secs(1));
+        }
+    }
+
+    #[test]
+    fn what_is_written_turns_on_what_the_preset_turns_off() {
+        for policy in policies("tarsy", "breaker = { failures = 3 }") {
+            let rule = BreakerRule {
+                failures: 3,
+                ..BreakerRule::default()
+            };
+            assert_eq!(policy.breaker, Some(BreakerPolicy::On(rule)));
+        }
+        for policy in policies("tarsy", "restart = { backoff = ['1s'] }") {
+            assert!(policy.restart.enabled);
+        }
+        for policy in policies("tarsy", "restart = { wait = '1s' }") {
+            assert!(!policy.restart.enabled, "a wait alone does not restart");
+        }
+        for policy in policies("goat", "health_interval = '30s'") {
+            let Health {
+                probe, interval: every, ..
+            } = policy.health;
+            assert_eq!((probe, every), (Probe::Auto, Some(secs(30))));
+        }
+    }
+
+    #[test]
+    fn a_server_says_again_what_the_top_of_the_file_says_otherwise() {
+        let one = server(
+            "pegboard",
+            "retry = { key_argument = 'id', attempts = 5 }",
+            "retry = 'never'",
+        );
+        assert_eq!(one.policy.retry.mode, Some(crate::RetryClass::Never));
+        assert_eq!(one.policy.retry.attempts, 5);
+        let two = server(
+            "pegboard",
+            "connect_timeout = '5s'\nenv_policy = 'inherit'",
+            "connect_timeout = '6s'",
+        );
+        assert_eq!(two.limits.connect_timeout, secs(6));
+        let remote = load("env_policy = 'inherit'\n[servers.x]\nurl = 'https://h/'");
+        let told: Vec<String> = remote.problems.iter().map(ToString::to_string).collect();
+        let is_told = told.iter().any(|told| told.contains("env_policy"));
+        assert!(!is_told, "it says nothing about servers without a process: {told:?}");
+    }
+}

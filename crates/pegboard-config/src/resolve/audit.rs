@@ -1,0 +1,52 @@
+//! Resolves the settings of the audit log.
+
+use std::path::Path;
+
+use crate::{
+    audit::AuditConfig,
+    expand::Env,
+    fields::{TopTable, audit as fields, top},
+    key::Table,
+    problem::{Report, join},
+    relative_path,
+    setting::{Setting, Values},
+};
+
+/// Makes the path of the log absolute: it is relative to the file that sets it. Reports a table without a path.
+pub(crate) fn anchor(values: &mut Values, base: Option<&Path>, env: &Env<'_>, report: &mut Report) {
+    let Some(found) = values.find_mut(&top::AUDIT) else {
+        return;
+    };
+    let (at, key) = (found.at, found.key.clone());
+    let text = match &mut found.setting {
+        Setting::Text(text) => Some(text),
+        Setting::Table(table) => match table.find_mut(&fields::FILE).map(|file| &mut file.setting) {
+            Some(Setting::Text(text)) => Some(text),
+            _ => None,
+        },
+        _ => None,
+    };
+    match text {
+        Some(text) if !text.value.trim().is_empty() => {
+            text.value = relative_path::resolve(&text.value, base, env)
+                .to_string_lossy()
+                .into_owned();
+        }
+        _ => report.error(at, &join(&key, fields::FILE.name), "an audit log needs a file"),
+    }
+}
+
+/// The settings of the log, if there is one.
+pub(crate) fn audit(values: TopTable<'_>) -> Option<AuditConfig> {
+    let table = match &values.find(&top::AUDIT)?.setting {
+        Setting::Text(text) => return Some(AuditConfig::new(&text.value)),
+        Setting::Table(table) => Table::<fields::In>::new(table),
+        _ => return None,
+    };
+    Some(AuditConfig {
+        file: table.get(&fields::FILE)?.value.into(),
+        required: table.get(&fields::REQUIRED),
+        max_size: table.get(&fields::MAX_SIZE),
+        max_files: table.get(&fields::MAX_FILES),
+    })
+}

@@ -1,0 +1,338 @@
+//! Resolves the settings of the gateway and of its tokens.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    net::{Ipv4Addr, SocketAddr},
+    path::Path,
+};
+
+use jiff::Timestamp;
+
+use super::{gateway, serve_oauth};
+use crate::{
+    expand::Env,
+    fields::{TopTable, serve as fields, serve_tls, token, top},
+    key::Table,
+    policy::Rate,
+    problem::{Problem, Report, Severity, join},
+    relative_path,
+    serve::{ServeConfig, ServeTls, StateKey, TokenConfig, TokenDigest, TokenScope},
+    setting::{Setting, Values},
+    view::ViewConfig,
+};
+
+/// Makes the paths of the certificate and its key absolute: they are relative to the file that sets them.
+pub(crate) fn anchor(values: &mut Values, base: Option<&Path>, env: &Env<'_>) {
+    if let Some(Setting::Table(table)) = values.find_mut(&top::SERVE).map(|found| &mut found.setting)
+        && let Some(Setting::Table(files)) = table.find_mut(&fields::TLS).map(|found| &mut found.setting)
+    {
+        for field in [&*serve_tls::CERT, &*serve_tls::KEY] {
+            if let Some(Setting::Text(text)) = files.find_mut(field).map(|found| &mut found.setting)
+                && !text.value.trim().is_empty()
+            {
+                let path = relative_path::resolve(&text.value, base, env);
+                text.value = path.to_string_lossy().into_owned();
+            }
+        }
+    }
+}
+
+/// Reports errors of the gateway's settings in one source.
+pub(super) fn check(values: &Values, report: &mut Report) {
+    let values = TopTable::new(values);
+    let (Some(found), Some(table)) = (values.find(&top::SERVE), values.table(&top::SERVE)) else {
+        return;
+    };
+    check_addresses(table, &found.key, report);
+    check_state_key(table, &found.key, report);
+    if let Some(found_tls) = table.find(&fields::TLS)
+        && tls(table).is_none()
+    {
+        let message = "needs both `cert` and `key`";
+        report.error(found_tls.at, &join(&found.key, &found_tls.key), message);
+    }
+    check_public_url(table, &found.key, report);
+    serve_oauth::check(table, &found.key, report);
+    let Some(tokens) = table.find(&fields::TOKENS) else {
+        return;
+    };
+    let path = join(&found.key, &tokens.key);
+    let tables = table.tables(&fields::TOKENS);
+    gateway::check_names(tables.iter().map(|(name, _)| *name), tokens, &path, report);
+    for (name, entry) in tables {
+        check_token(entry, &join(&path, name), tokens.at, report);
+    }
+}
+
+fn check_addresses(table: Table<'_, fields::In>, path: &str, report: &mut Report) {
+    for text in table.get(&fields::LISTEN) {
+        if address(&text.value).is_none() {
+            let path = join(path, fields::LISTEN.name);
+            let hint = "write `127.0.0.1:7337`, `[::1]:7337` or `localhost:7337`";
+            report.error_with(text.at, &path, "must be an IP address and a port", hint);
+        }
+    }
+    if let Some(found) = table.find(&fields::LISTEN)
+        && table.get(&fields::LISTEN).is_empty()
+    {
+        report.error(
+            found.at,
+            &join(path, &found.key),
+            "the gateway needs an address to listen on",
+        );
+    }
+    for text in table.get(&fields::HOSTS) {
+        if !is_host(&text.value) {
+            let path = join(path, fields::HOSTS.name);
+            let hint = "write `gateway.example.com` or `gateway.example.com:8443`";
+            report.error_with(text.at, &path, "must be a host name, with or without a port", hint);
+        }
+    }
+    for text in table.get(&fields::ORIGINS) {
+        if !is_origin(&text.value) {
+            let path = join(path, fields::ORIGINS.name);
+            let hint = "write `https://app.example.com`, without a path";
+            report.error_with(text.at, &path, "must be the origin of a web page", hint);
+        }
+    }
+}
+
+fn check_state_key(table: Table<'_, fields::In>, path: &str, report: &mut Report) {
+    if let Some(text) = table.get(&fields::STATE_KEY)
+        && let Err(error) = StateKey::parse(&text.value)
+    {
+        let hint =
+            "`openssl rand -base64 32` prints one; keep it in a variable, `state_key = \"${PEGBOARD_STATE_KEY}\"`";
+        report.error_with(text.at, &join(path, fields::STATE_KEY.name), error.to_string(), hint);
+    }
+}
+
+fn check_public_url(table: Table<'_, fields::In>, path: &str, report: &mut Report) {
+    let Some(text) = table.get(&fields::PUBLIC_URL) else {
+        return;
+    };
+    let path = join(path, fields::PUBLIC_URL.name);
+    match serve_oauth::public_url(&text.value) {
+        None => {
+            let hint = "write `https://mcp.example.com`, or `https://example.com/mcp-gateway` for one below a path";
+            let message = "must be an http or https URL without user, query and fragment";
+            report.error_with(text.at, &path, message, hint);
+        }
+        Some(url) if !serve_oauth::is_endpoint(&url) => {
+            let hint = "name the `https` URL of the gateway; without one, people sign in with `pegboard login NAME --principal WHO` on its machine";
+            let message = "is not `https`, so the gateway has no page on which people sign in to servers";
+            report.warn_with(text.at, &path, message, hint);
+        }
+        Some(_) => {}
+    }
+}
+
+/// `127.0.0.1:7337`, `[::1]:7337` or `localhost:7337`.
+fn address(text: &str) -> Option<SocketAddr> {
+    let text = text.trim();
+    let local = || {
+        let (host, port) = text.rsplit_once(':')?;
+        let port: u16 = port.parse().ok()?;
+        host.eq_ignore_ascii_case("localhost")
+            .then(|| SocketAddr::from((Ipv4Addr::LOCALHOST, port)))
+    };
+    text.parse().ok().or_else(local)
+}
+
+/// A name or an address, with or without a port. A wildcard would let in every page that rebinds its name to this machine.
+fn is_host(text: &str) -> bool {
+    let is_part = |c: char| c.is_ascii_alphanumeric() || "-._:[]".contains(c);
+    !text.is_empty() && text.len() <= 255 && text.chars().all(is_part)
+}
+
+/// A scheme and a host, as browsers send them: without a path, and without a slash at the end.
+fn is_origin(text: &str) -> bool {
+    let Some((scheme, host)) = text.split_once("://") else {
+        return false;
+    };
+    let is_scheme = !scheme.is_empty() && scheme.chars().all(|c| c.is_ascii_alphanumeric() || "+-.".contains(c));
+    is_scheme && is_host(host)
+}
+
+/// The files of the certificate, if both are named.
+fn tls(table: Table<'_, fields::In>) -> Option<ServeTls> {
+    let files = table.table(&fields::TLS)?;
+    let path = |text: crate::setting::Text| Some(text.value).filter(|path| !path.trim().is_empty());
+    let (cert, key) = (files.get(&serve_tls::CERT)?, files.get(&serve_tls::KEY)?);
+    Some(ServeTls::new(path(cert)?, path(key)?))
+}
+
+fn check_token(entry: Table<'_, token::In>, path: &str, at: crate::tree::Place, report: &mut Report) {
+    match entry.get(&token::SHA256) {
+        Some(text) => {
+            if let Err(error) = text.value.parse::<TokenDigest>() {
+                let hint = "`pegboard token hash` reads a token on stdin and prints its digest; the token itself does not belong here";
+                report.error_with(text.at, &join(path, token::SHA256.name), error.to_string(), hint);
+            }
+        }
+        None => {
+            let hint = "`pegboard token new` prints a token and its digest";
+            report.error_with(at, &join(path, token::SHA256.name), "a token needs its digest", hint);
+        }
+    }
+    if let Some(text) = entry.get(&token::EXPIRES) {
+        let path = join(path, token::EXPIRES.name);
+        match expiry(&text.value) {
+            None => report.error(text.at, &path, "must be a time such as `2027-01-31T12:00:00Z`"),
+            Some(expires) if expires <= Timestamp::now() => {
+                let hint = "remove the token, or make another one with `pegboard token new`";
+                report.warn_with(text.at, &path, "has passed: no client can use this token", hint);
+            }
+            Some(_) => {}
+        }
+    }
+    if let Some(found) = entry.find(&token::SCOPES)
+        && entry.get(&token::SCOPES).is_empty()
+    {
+        let message = "a token needs at least one of read, call and admin";
+        report.error(found.at, &join(path, &found.key), message);
+    }
+    if let Some(found) = entry.find(&token::RATE)
+        && let Setting::Text(text) = &found.setting
+        && Rate::parse(&text.value).is_none()
+    {
+        let message = "must be a number of calls and a period, such as `60/min`";
+        report.error(found.at, &join(path, &found.key), message);
+    }
+}
+
+fn expiry(text: &str) -> Option<Timestamp> {
+    text.trim().parse().ok()
+}
+
+/// The settings of the gateway. A token that names no view of `views` is unusable.
+pub(crate) fn serve(values: TopTable<'_>, views: &BTreeMap<String, ViewConfig>) -> (ServeConfig, Vec<Problem>) {
+    let Some(table) = values.table(&top::SERVE) else {
+        return (ServeConfig::default(), Vec::new());
+    };
+    let listen: Vec<SocketAddr> = table
+        .get(&fields::LISTEN)
+        .iter()
+        .filter_map(|text| address(&text.value))
+        .collect();
+    let texts = |texts: Vec<crate::setting::Text>, is_valid: fn(&str) -> bool| {
+        let valid = texts.into_iter().map(|text| text.value).filter(|text| is_valid(text));
+        valid.collect::<Vec<String>>()
+    };
+    let (mut tokens, mut unusable, mut problems) = (BTreeMap::new(), BTreeSet::new(), Vec::new());
+    if let Some(Setting::Map(entries)) = table.find(&fields::TOKENS).map(|found| &found.setting) {
+        unusable.extend(entries.keys().cloned());
+    }
+    for (name, entry) in table.tables(&fields::TOKENS) {
+        problems.extend(unknown_view(name, entry, views));
+        if let Some(token) = usable(entry, views) {
+            unusable.remove(name);
+            tokens.insert(name.clone(), token);
+        }
+    }
+    let (oauth, of_oauth) = serve_oauth::oauth(table, views);
+    problems.extend(of_oauth);
+    let serve = ServeConfig {
+        listen: match listen.is_empty() {
+            true => vec![ServeConfig::LISTEN],
+            false => listen,
+        },
+        hosts: texts(table.get(&fields::HOSTS), is_host),
+        origins: texts(table.get(&fields::ORIGINS), is_origin),
+        max_connections: table.get(&fields::MAX_CONNECTIONS),
+        max_in_flight: table.get(&fields::MAX_IN_FLIGHT),
+        max_body: table.get(&fields::MAX_BODY),
+        max_sessions: table.get(&fields::MAX_SESSIONS),
+        session_idle: table.get(&fields::SESSION_IDLE),
+        state_key: table
+            .get(&fields::STATE_KEY)
+            .and_then(|text| StateKey::parse(&text.value).ok()),
+        allow_new_servers: table.get(&fields::ALLOW_NEW_SERVERS),
+        links_in_text: table.get(&fields::LINKS_IN_TEXT),
+        tls: tls(table),
+        tokens,
+        unusable_tokens: unusable,
+        public_url: table
+            .get(&fields::PUBLIC_URL)
+            .and_then(|text| serve_oauth::public_url(&text.value)),
+        oauth,
+    };
+    (serve, problems)
+}
+
+fn usable(entry: Table<'_, token::In>, views: &BTreeMap<String, ViewConfig>) -> Option<TokenConfig> {
+    let view = entry.get(&token::VIEW).map(|view| view.value);
+    if view.as_ref().is_some_and(|view| !views.contains_key(view)) {
+        return None;
+    }
+    let expires = match entry.get(&token::EXPIRES) {
+        Some(text) => Some(expiry(&text.value)?),
+        None => None,
+    };
+    Some(TokenConfig {
+        sha256: entry.get(&token::SHA256)?.value.parse().ok()?,
+        view,
+        scopes: match entry.find(&token::SCOPES) {
+            Some(_) => entry.get(&token::SCOPES).into_iter().collect(),
+            None => TokenScope::of_a_client(),
+        },
+        rate: entry.get(&token::RATE),
+        concurrent: entry.get(&token::CONCURRENT),
+        expires,
+    })
+}
+
+/// The error of a token whose view does not exist or has errors.
+fn unknown_view(name: &str, entry: Table<'_, token::In>, views: &BTreeMap<String, ViewConfig>) -> Option<Problem> {
+    let (found, view) = (entry.find(&token::VIEW)?, entry.get(&token::VIEW)?);
+    if views.contains_key(&view.value) {
+        return None;
+    }
+    let known: Vec<&str> = views.keys().map(String::as_str).collect();
+    Some(Problem {
+        severity: Severity::Error,
+        file: found.file.to_string(),
+        line: Some(found.at.line),
+        field: format!("serve.tokens.{name}.{}", found.key),
+        message: format!("there is no view `{}`", view.value.escape_debug()),
+        hint: Some(match known.as_slice() {
+            [] => "no view is configured, or all have errors".to_owned(),
+            known => format!("the views are {}", known.join(", ")),
+        }),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn addresses_hosts_and_origins_are_recognised() {
+        for (text, expected) in [
+            ("127.0.0.1:7337", Some("127.0.0.1:7337")),
+            ("[::1]:80", Some("[::1]:80")),
+            ("localhost:0", Some("127.0.0.1:0")),
+            ("0.0.0.0:7337", Some("0.0.0.0:7337")),
+            ("127.0.0.1", None),
+            ("example.com:80", None),
+            (":7337", None),
+            ("localhost:99999", None),
+        ] {
+            assert_eq!(
+                address(text).map(|found| found.to_string()).as_deref(),
+                expected,
+                "{text}"
+            );
+        }
+        for host in ["gateway", "gateway.example.com:8443", "[::1]", "10.0.0.1"] {
+            assert!(is_host(host), "{host}");
+            assert!(is_origin(&format!("https://{host}")), "{host}");
+        }
+        for bad in ["", "*", "*.example.com", "a b", "a/b", "https://a"] {
+            assert!(!is_host(bad), "{bad}");
+        }
+        for bad in ["", "null", "*", "https://", "https://a/", "a.example.com"] {
+            assert!(!is_origin(bad), "{bad}");
+        }
+    }
+}

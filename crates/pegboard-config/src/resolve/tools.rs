@@ -1,0 +1,115 @@
+//! Resolves the settings of individual tools, by name or glob, and the tools that the config defines.
+
+use std::{collections::BTreeMap, time::Duration};
+
+use serde_json::Value as Json;
+
+use crate::{
+    fields::{ServerTable, server, tool},
+    from_setting::ToolRetry,
+    lifecycle::RetryClass,
+    policy::{Rate, ToolPolicy},
+    problem::{Report, join},
+    setting::{Found, Setting},
+};
+
+/// The queues of individual tools.
+pub(super) fn queues(values: ServerTable<'_>) -> BTreeMap<String, String> {
+    let tools = values.tables(&server::TOOLS).into_iter();
+    tools
+        .filter_map(|(name, table)| Some((name.clone(), table.get(&tool::QUEUE)?)))
+        .collect()
+}
+
+/// How long results of individual tools are cached; `None` for not at all.
+pub(super) fn cache(values: ServerTable<'_>) -> BTreeMap<String, Option<Duration>> {
+    let tools = values.get(&server::TOOLS_CACHE).into_iter();
+    tools.map(|(name, lifetime)| (name, lifetime.0)).collect()
+}
+
+/// Visibility, approval, instructions and required capabilities of individual tools.
+pub(super) fn policies(values: ServerTable<'_>) -> BTreeMap<String, ToolPolicy> {
+    let tools = values.tables(&server::TOOLS).into_iter();
+    let policies = tools.map(|(name, table)| {
+        let policy = ToolPolicy {
+            enabled: table.get(&tool::ENABLED),
+            approval: table.get(&tool::APPROVAL),
+            instructions: table.get(&tool::INSTRUCTIONS),
+            requires: table.get(&tool::REQUIRES),
+            rate: table.get(&tool::RATE),
+            loop_limit: table.get(&tool::LOOP_LIMIT),
+        };
+        (name.clone(), policy)
+    });
+    policies
+        .filter(|(_, policy)| *policy != ToolPolicy::default())
+        .collect()
+}
+
+/// Reports rates that do not parse, of the server and of individual tools.
+pub(super) fn check_rates(values: ServerTable<'_>, path: &str, report: &mut Report) {
+    let mut check = |setting: Option<&Found>, path: String| {
+        if let Some(Setting::Text(text)) = setting.map(|found| &found.setting)
+            && Rate::parse(&text.value).is_none()
+        {
+            let message = "must be a number of calls and a period of up to a day, such as `60/min` or `100/10m`";
+            report.error(text.at, &path, message);
+        }
+    };
+    check(values.find(&server::RATE), join(path, server::RATE.name));
+    for (name, table) in values.tables(&server::TOOLS) {
+        let path = join(&join(path, server::TOOLS.name), name);
+        check(table.find(&tool::RATE), join(&path, tool::RATE.name));
+    }
+}
+
+/// Whether calls of individual tools can be retried.
+pub(super) fn retries(values: ServerTable<'_>) -> BTreeMap<String, RetryClass> {
+    let tools = values.tables(&server::TOOLS).into_iter();
+    let retry = |(name, table): (&String, crate::key::Table<'_, tool::In>)| {
+        let ToolRetry(class) = table.get(&tool::RETRY)?;
+        Some((name.clone(), class))
+    };
+    tools.filter_map(retry).collect()
+}
+
+/// The tools that the config defines, by name.
+pub(super) fn schemas(values: ServerTable<'_>) -> BTreeMap<String, Json> {
+    let tools = values.get(&server::TOOL_SCHEMAS).into_iter();
+    tools
+        .map(|(name, parts)| (name, Json::Object(parts.into_iter().collect())))
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use crate::{Config, Env, Format};
+
+    #[test]
+    fn a_tool_is_described_by_its_schema_or_by_all_of_its_definition() {
+        let toml = "[servers.fx]\ncommand = 'x'\n[servers.fx.tool_schemas.add]\ndescription = 'Adds.'\ntype = 'object'\n\
+                    properties = { a = { type = 'integer', minimum = 0, enum = [1, 2.5, true] } }\n";
+        let yaml = "servers:\n  fx:\n    command: x\n    toolSchemas:\n      add:\n        description: Adds.\n        type: object\n        \
+                    properties: { a: { type: integer, minimum: 0, enum: [1, 2.5, true] } }\n";
+        let expected = json!({
+            "description": "Adds.", "type": "object",
+            "properties": {"a": {"type": "integer", "minimum": 0, "enum": [1, 2.5, true]}},
+        });
+        for (text, format) in [(toml, Format::Toml), (yaml, Format::Yaml)] {
+            let loaded = Config::from_text(text, format, &Env::new(|_| None));
+            assert!(loaded.problems.is_empty(), "{:?}", loaded.problems);
+            let server = loaded.config.servers.into_values().next().unwrap();
+            assert_eq!(server.tool_schemas["add"], expected);
+        }
+    }
+
+    #[test]
+    fn what_is_no_table_is_a_problem() {
+        let text = "[servers.fx]\ncommand = 'x'\ntool_schemas = { add = 'object' }\n";
+        let loaded = Config::from_text(text, Format::Toml, &Env::new(|_| None));
+        assert_eq!(loaded.problems.len(), 1, "{:?}", loaded.problems);
+        assert_eq!(loaded.problems[0].field, "servers.fx.tool_schemas.add");
+    }
+}

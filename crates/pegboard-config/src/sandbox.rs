@@ -1,0 +1,70 @@
+//! The sandbox of a stdio server: its level, and what the server may access.
+
+use std::path::PathBuf;
+
+use serde::{Deserialize, Serialize};
+
+/// What a stdio server may access, on Linux and below the guard process (`shim`).
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+#[non_exhaustive]
+pub struct Sandbox {
+    /// The level that is requested.
+    pub level: SandboxLevel,
+    /// Files and directories that it may read, besides programs, libraries and its working directory.
+    pub read: Vec<PathBuf>,
+    /// Files and directories that it may read and write, besides a private directory for temporary files.
+    pub write: Vec<PathBuf>,
+    /// What it may reach over the network.
+    pub network: SandboxNetwork,
+    /// Whether the server is not started where a part of the level cannot be enforced.
+    pub require: bool,
+}
+
+impl Default for Sandbox {
+    fn default() -> Self {
+        Self {
+            level: SandboxLevel::Off,
+            read: Vec::new(),
+            write: Vec::new(),
+            network: SandboxNetwork::All,
+            require: true,
+        }
+    }
+}
+
+/// The level of a sandbox. A higher level includes the lower ones.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum SandboxLevel {
+    /// Only what holds for every server: an allow-list of environment variables, resource limits, no core dumps, no privilege escalation.
+    #[default]
+    Off,
+    /// Landlock: the server reads system files and its working directory, writes only where it may, and cannot signal or trace
+    /// processes of others.
+    Basic,
+    /// Also namespaces of its own, a filter on system calls, no home directory, and no network unless the config allows it.
+    Strict,
+}
+
+impl SandboxLevel {
+    /// The name in config, status and logs.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Off => "off",
+            Self::Basic => "basic",
+            Self::Strict => "strict",
+        }
+    }
+}
+
+/// What a sandboxed server may reach over the network.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum SandboxNetwork {
+    /// Everything.
+    All,
+    /// TCP connections to these ports. It cannot listen on TCP; UDP is not restricted.
+    Ports(Vec<u16>),
+    /// Nothing. It can create no sockets but Unix sockets.
+    Off,
+}

@@ -1,0 +1,185 @@
+//! A client's token. The config has only its digest.
+
+use std::{collections::BTreeSet, fmt, str::FromStr};
+
+use jiff::Timestamp;
+use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error as _};
+use sha2::{Digest as _, Sha256};
+
+use crate::policy::Rate;
+
+/// A client's token: its digest, and what its holder may do.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct TokenConfig {
+    /// The SHA-256 digest of the token.
+    pub sha256: TokenDigest,
+    /// The view that its holder uses. Without one, its holder uses the whole board, every server and every view.
+    #[serde(default)]
+    pub view: Option<String>,
+    /// What its holder may do.
+    #[serde(default = "TokenScope::of_a_client")]
+    pub scopes: BTreeSet<TokenScope>,
+    /// How often its holder may call tools.
+    #[serde(default)]
+    pub rate: Option<Rate>,
+    /// The most calls of its holder in flight at once.
+    #[serde(default)]
+    pub concurrent: Option<usize>,
+    /// When it expires.
+    #[serde(default)]
+    pub expires: Option<Timestamp>,
+}
+
+impl TokenConfig {
+    /// A token that may list and call all tools of the board, without limits.
+    pub fn new(sha256: TokenDigest) -> Self {
+        Self {
+            sha256,
+            view: None,
+            scopes: TokenScope::of_a_client(),
+            rate: None,
+            concurrent: None,
+            expires: None,
+        }
+    }
+
+    /// Whether the time of `expires` has passed.
+    pub fn has_expired(&self) -> bool {
+        self.expires.is_some_and(|expires| Timestamp::now() >= expires)
+    }
+}
+
+/// What the holder of a token may do. No scope includes another.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[non_exhaustive]
+pub enum TokenScope {
+    /// Lists tools, resources and prompts, reads resources, and sees the state of servers.
+    Read,
+    /// Calls tools.
+    Call,
+    /// Changes what runs: adds, removes and reconnects servers, reloads the config.
+    Admin,
+}
+
+impl TokenScope {
+    /// The scopes of a token whose config names none.
+    pub(crate) fn of_a_client() -> BTreeSet<Self> {
+        BTreeSet::from([Self::Read, Self::Call])
+    }
+}
+
+/// The SHA-256 digest of a token, written as 64 hexadecimal digits.
+///
+/// A digest without salt and stretching is enough for tokens of 256 random bits, which cannot be guessed.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+pub struct TokenDigest([u8; 32]);
+
+/// A text is not a SHA-256 digest.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("must be a SHA-256 digest: 64 hexadecimal digits, with `sha256:` before them if you like")]
+#[non_exhaustive]
+pub struct BadTokenDigest;
+
+impl TokenDigest {
+    /// The digest of a token.
+    pub fn of(token: &str) -> Self {
+        Self(Sha256::digest(token.as_bytes()).into())
+    }
+
+    /// Its bytes.
+    pub fn to_bytes(self) -> [u8; 32] {
+        self.0
+    }
+
+    /// Whether two digests are the same, in a time that does not depend on them.
+    pub(super) fn is_same(&self, other: &Self) -> bool {
+        let differing = self.0.iter().zip(other.0).fold(0, |all, (a, b)| all | (a ^ b));
+        std::hint::black_box(differing) == 0
+    }
+}
+
+impl FromStr for TokenDigest {
+    type Err = BadTokenDigest;
+
+    fn from_str(text: &str) -> Result<Self, BadTokenDigest> {
+        let text = text.trim();
+        let digits = text.strip_prefix("sha256:").unwrap_or(text).as_bytes();
+        let digit = |byte: u8| char::from(byte).to_digit(16).and_then(|digit| u8::try_from(digit).ok());
+        let mut digest = [0; 32];
+        if digits.len() != 2 * digest.len() {
+            return Err(BadTokenDigest);
+        }
+        for (byte, pair) in digest.iter_mut().zip(digits.chunks_exact(2)) {
+            let (Some(high), Some(low)) = (digit(pair[0]), digit(pair[1])) else {
+                return Err(BadTokenDigest);
+            };
+            *byte = high << 4 | low;
+        }
+        Ok(Self(digest))
+    }
+}
+
+impl fmt::Display for TokenDigest {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
+    }
+}
+
+impl fmt::Debug for TokenDigest {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
+impl Serialize for TokenDigest {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+impl<'de> Deserialize<'de> for TokenDigest {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        String::deserialize(deserializer)?.parse().map_err(D::Error::custom)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The digest of `abc` in FIPS 180-2.
+    const ABC: &str = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad";
+
+    #[test]
+    fn a_digest_is_read_and_written_as_hexadecimal_digits() {
+        let digest = TokenDigest::of("abc");
+        assert_eq!(digest.to_string(), ABC);
+        for text in [
+            ABC.to_owned(),
+            format!("sha256:{ABC}"),
+            ABC.to_uppercase(),
+            format!(" {ABC}\n"),
+        ] {
+            assert_eq!(text.parse(), Ok(digest), "{text}");
+        }
+        assert!(digest.is_same(&TokenDigest::of("abc")));
+        assert!(!digest.is_same(&TokenDigest::of("xyz")));
+    }
+
+    #[test]
+    fn anything_else_is_refused() {
+        let bad = [
+            "".to_owned(),
+            "pgb_secret".to_owned(),
+            ABC[1..].to_owned(),
+            format!("{ABC}0"),
+            format!("md5:{ABC}"),
+            format!("+{}", &ABC[1..]),
+            "é".repeat(32),
+        ];
+        for text in bad {
+            assert_eq!(text.parse::<TokenDigest>(), Err(BadTokenDigest), "{text}");
+        }
+    }
+}
