@@ -18,7 +18,6 @@ mod dispatch;
 mod drop_tests;
 mod era_memory;
 mod events;
-#[cfg(test)]
 #[cfg(feature = "explore")]
 mod explore;
 mod fault;

@@ -75,7 +75,7 @@ pub(crate) struct Dispatcher {
 }
 
 impl Dispatcher {
-    #[cfg(test)]
+    #[cfg(any(test, feature = "explore"))]
     pub(super) fn for_tests() -> (Arc<Self>, mpsc::Receiver<ServerRequest>) {
         let name = ServerName::parse("one").expect("a name");
         Self::new(name, ServerMasker::default(), ByteBudget::default())

@@ -33,7 +33,8 @@ impl Wire for Silence {
 
 impl Session {
     /// Creates a session with a server that never sends anything. It needs a runtime context, but none that is driven.
-    pub(crate) fn silent() -> Self {
+    #[doc(hidden)]
+    pub fn silent() -> Self {
         let (dispatcher, requests) = Dispatcher::for_tests();
         let responder = no_host();
         let responding = ResponderTask {
@@ -61,14 +62,15 @@ impl Session {
     }
 
     /// Ends the connection, as if the server had closed it.
-    pub(crate) fn end(&self) {
+    #[doc(hidden)]
+    pub fn end(&self) {
         self.connection.dispatcher().ended(WireEnd::new(EndReason::Eof));
     }
 }
 
 /// A responder that offers no capabilities.
 pub(super) fn no_host() -> Arc<Responder> {
-    let name = ServerName::parse("one").unwrap();
+    let name = ServerName::parse("one").expect("a valid name");
     let desired_state = DesiredState::new(&[]);
     Arc::new(Responder::new(
         name,

@@ -106,10 +106,6 @@ pub enum EndReason {
     #[error("the server broke the protocol: {0}")]
     Protocol(String),
     /// A message exceeded the limit so far that it could not be skipped.
-    #[cfg_attr(
-        all(feature = "http", not(feature = "websocket")),
-        expect(dead_code, reason = "only a WebSocket cannot skip a message")
-    )]
     #[error("the server sent a message larger than {0} bytes, the limit that `max_message` sets")]
     TooLarge(usize),
     /// The session has to be replaced by a new one, although the connection is still open.
