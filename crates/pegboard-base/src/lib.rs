@@ -9,7 +9,7 @@
 //! | who makes a call | [`caller`] |
 //! | how long a call may take | [`deadline`] |
 //! | what a person can do about an error | [`hint`] |
-//! | enum values as words in text, JSON and config files | [`label`] |
+//! | enum values as words in text, JSON and config files | [`mod@label`] |
 //! | reading JSON without building a tree | [`json_scan`] |
 //! | locks and atomics that the tests of `scripts/explore` replace, panics as errors | [`sync`] |
 //!

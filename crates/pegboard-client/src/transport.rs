@@ -1,7 +1,7 @@
-//! Connections to servers: a [`Wire`] sends and receives whole messages over stdio, HTTP, SSE, WebSocket or in-process streams, and reports
+//! Connections to servers: a `Wire` sends and receives whole messages over stdio, HTTP, SSE, WebSocket or in-process streams, and reports
 //! how far each message has come.
 //!
-//! A wire does not parse messages. It hands each one that it reads to an [`Inbox`], in order and without a queue in between.
+//! A wire does not parse messages. It hands each one that it reads to an `Inbox`, in order and without a queue in between.
 
 mod wire;
 

@@ -10,9 +10,7 @@ use serde::{Deserialize, Serialize};
 pub struct AuditConfig {
     /// The log. `FILE.state` beside it has the lock, the key of the argument hashes and the end of the chain.
     pub file: PathBuf,
-    /// Whether a call is refused if its decision cannot be written first. Otherwise the call is made and [`Event::AuditFailed`] is published.
-    ///
-    /// [`Event::AuditFailed`]: crate::Event::AuditFailed
+    /// Whether a call is refused if its decision cannot be written first. Otherwise the call is made and `Event::AuditFailed` is published.
     #[serde(default)]
     pub required: bool,
     /// The size from which on a new file is begun.

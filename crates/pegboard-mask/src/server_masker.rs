@@ -332,7 +332,7 @@ impl ServerMasker {
     }
 
     /// Adds the secrets of a credential that the program supplied at run time. They are masked and kept from other servers like those of the
-    /// config: the newest [`MAX_ISSUED`] credentials, and older ones while a request holds them.
+    /// config: the newest `MAX_ISSUED` credentials, and older ones while a request holds them.
     pub fn add_issued(&self, secrets: &Arc<[Secret]>) {
         self.owned.add_issued(secrets);
     }

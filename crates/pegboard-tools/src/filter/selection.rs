@@ -69,7 +69,7 @@ impl Selection {
         self
     }
 
-    /// Reads a selection from JSON. Whether its servers exist is not checked here: see [`Selection::check`].
+    /// Reads a selection from JSON. Whether its servers exist is not checked here: see `Pegboard::check_selection`.
     pub fn parse(json: &str) -> Result<Self, BadSelection> {
         let read: Self = serde_json::from_str(json).map_err(|error| BadSelection::Unreadable(error.to_string()))?;
         read.is_sound()?;

@@ -27,7 +27,7 @@ impl View {
         self
     }
 
-    /// Restricts the view to these servers and tools. [`Selection::check`] finds out early whether they exist.
+    /// Restricts the view to these servers and tools. [`Pegboard::check_selection`](crate::Pegboard::check_selection) finds out early whether they exist.
     pub fn selection(mut self, selection: Selection) -> Self {
         self.rules.selection = Some(Arc::new(selection));
         self
