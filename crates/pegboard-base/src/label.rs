@@ -4,12 +4,10 @@ use std::fmt;
 
 /// The error for a text that is none of the words of a type.
 ///
-/// ```ignore
-/// use pegboard::State;
-///
-/// assert_eq!("ready".parse(), Ok(State::Ready));
-/// let unknown = "asleep".parse::<State>().unwrap_err();
-/// assert!(unknown.to_string().starts_with("`asleep` is no server state; there are disabled, idle, "));
+/// ```
+/// # use pegboard_base::label::UnknownWord;
+/// let unknown = UnknownWord::new("server state", "asleep", ["ready", "down"]);
+/// assert_eq!(unknown.to_string(), "`asleep` is no server state; there are ready, down");
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct UnknownWord {

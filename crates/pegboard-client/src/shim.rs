@@ -86,7 +86,8 @@ static HOOKED: AtomicBool = AtomicBool::new(false);
 /// starts threads may come before it; the strict sandbox does not work below a program that has started threads by then. The
 /// servers inherit process attributes, such as the scheduling priority, from the moment when the guard started.
 ///
-/// ```ignore
+/// ```
+/// # mod pegboard { pub use pegboard_client::shim::shim; }
 /// // The first line of `main`; arguments, logging and the runtime come after it.
 /// pegboard::shim();
 /// ```

@@ -38,7 +38,7 @@ pub(crate) use duplicate_keys::has_duplicate_keys;
 pub use error::ArgumentsError;
 pub use raw_fields::RawFields;
 pub use schema::signature;
-pub use stored::unique_keys;
+pub(crate) use stored::unique_keys;
 #[doc(hidden)]
 pub use validate::LazyValidator;
 

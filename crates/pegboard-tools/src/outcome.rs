@@ -14,7 +14,7 @@ mod render;
 mod reply;
 mod resources_prompts;
 mod sanitize;
-pub mod stored_millis;
+pub(crate) mod stored_millis;
 mod stored_reply;
 pub mod truncate;
 mod untrusted_fence;

@@ -99,10 +99,9 @@ impl fmt::Debug for NativeTool {
 /// A set of native tools: under one server name on a board (`Builder::in_process`), or in one view
 /// (`View::tools`).
 ///
-/// ```ignore
-/// # #[tokio::main]
-/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
-/// use pegboard::{Answer, Arguments, Config, NativeTool, NativeTools, Pegboard, ServerName, ToolCall};
+/// ```
+/// # mod pegboard { pub use {pegboard_client::native::*, pegboard_tools::Answer}; }
+/// use pegboard::{Answer, NativeTool, NativeTools};
 /// use serde_json::json;
 ///
 /// let schema = json!({"type": "object", "properties": {"text": {"type": "string"}}, "required": ["text"]});
@@ -110,14 +109,7 @@ impl fmt::Debug for NativeTool {
 ///     let text = arguments["text"].as_str().ok_or("`text` must be a text")?;
 ///     Ok(Answer::from_text(text.to_uppercase()))
 /// });
-/// let board = Pegboard::builder(Config::default())
-///     .in_process(ServerName::parse("local")?, NativeTools::new([shout]))
-///     .open();
-///
-/// let call = ToolCall::new("local.shout").arguments(Arguments::parse(r#"{"text": "hello"}"#)?);
-/// assert_eq!(board.toolset().call(call).await.text(), "HELLO");
-/// # Ok(())
-/// # }
+/// let tools = NativeTools::new([shout]);
 /// ```
 #[derive(Debug, Clone)]
 pub struct NativeTools(Arc<[NativeTool]>);

@@ -16,12 +16,10 @@ impl NativeTool {
     /// Creates a tool whose arguments are deserialised into `A` and described by its derived JSON Schema. Arguments that do not fit are an
     /// error of the tool that names the field.
     ///
-    /// ```ignore
-    /// # #[tokio::main]
-    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// use pegboard::{Config, NativeTool, NativeTools, Pegboard, ServerName, ToolCall, in_process::Json, schemars::JsonSchema};
+    /// ```
+    /// # mod pegboard { pub use {pegboard_client::{native as in_process, native::*}, schemars}; }
+    /// use pegboard::{NativeTool, NativeTools, in_process::Json, schemars::JsonSchema};
     /// use serde::{Deserialize, Serialize};
-    /// use serde_json::json;
     ///
     /// #[derive(Deserialize, JsonSchema)]
     /// #[schemars(crate = "pegboard::schemars")]
@@ -46,13 +44,8 @@ impl NativeTool {
     /// .output::<Found>()
     /// .read_only();
     ///
-    /// let board = Pegboard::builder(Config::default())
-    ///     .in_process(ServerName::parse("notes")?, NativeTools::new([search]))
-    ///     .open();
-    /// let call = ToolCall::new("notes.search").arguments(json!({"query": "tea"}));
-    /// assert_eq!(board.toolset().call(call).await.text(), r#"{"hits":3}"#);
-    /// # Ok(())
-    /// # }
+    /// // For `Builder::in_process` or `View::tools`.
+    /// let tools = NativeTools::new([search]);
     /// ```
     pub fn typed<A, F, R>(name: impl Into<String>, description: impl Into<String>, run: F) -> Self
     where

@@ -1,5 +1,7 @@
 //! [`Dispatcher`]: parses the envelope of each inbound message, and routes responses, requests and notifications.
 
+mod origin;
+
 use std::{
     sync::{Arc, OnceLock},
     time::Duration,
@@ -29,6 +31,7 @@ use super::{
     trace,
 };
 use crate::transport::{ByteBudget, EndReason, FailureKind, Inbox, NoRoom, Sent, ServerError, WireEnd, WireFailure};
+use origin::Origin;
 use pegboard_base::{
     name::ServerName,
     sync::atomic::{AtomicBool, AtomicU64, Ordering},
@@ -429,24 +432,6 @@ impl Dispatcher {
         let id = json_rpc::find_id(head, tail);
         if !id.is_some_and(|id| self.pending.resolve(id, Err(failure.into()))) {
             self.note_unexpected(what);
-        }
-    }
-}
-
-/// Which requests a message may respond to.
-#[derive(Debug, Clone, Copy)]
-enum Origin {
-    /// The message came on a stream that carries the responses to all requests.
-    Shared,
-    /// The message came in the HTTP response to this request.
-    ResponseTo(u64),
-}
-
-impl Origin {
-    fn may_respond_to(self, id: u64) -> bool {
-        match self {
-            Self::Shared => true,
-            Self::ResponseTo(request) => request == id,
         }
     }
 }

@@ -118,23 +118,18 @@ where
 
 /// Makes a [`Dialer`] of an async function that opens a connection, or fails with any error.
 ///
-/// ```ignore
+/// ```
+/// # mod pegboard { pub use pegboard_client::transport as in_process; }
 /// use std::io;
 ///
-/// use pegboard::{Config, Pegboard, ServerName, in_process::dialer};
+/// use pegboard::in_process::dialer;
 /// use tokio::net::TcpStream;
 ///
-/// # #[tokio::main]
-/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// // For `Builder::in_process`.
 /// let tunnel = dialer(|_context| async {
 ///     let stream = TcpStream::connect("127.0.0.1:7000").await?;
 ///     io::Result::Ok(stream.into_split())
 /// });
-/// let board = Pegboard::builder(Config::default())
-///     .in_process(ServerName::parse("tunnel")?, tunnel)
-///     .open();
-/// # Ok(())
-/// # }
 /// ```
 pub fn dialer<F, O, R, W, E>(open: F) -> impl Dialer + use<F, O, R, W, E>
 where

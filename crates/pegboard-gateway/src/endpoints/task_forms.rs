@@ -1,8 +1,11 @@
 //! Tasks as the clients of each era read them.
 
-use pegboard::jiff::Timestamp;
+use pegboard::{Outcome, Reply, jiff::Timestamp};
 use pegboard_protocol::meta;
 use serde_json::{Value, json};
+
+use super::{failures::request_failed, pass_on::server_error};
+use crate::protocol::{Answer, RawResult};
 
 /// A modern server's task as legacy clients read it.
 pub(super) fn legacy_task(task: &Value) -> Value {
@@ -57,6 +60,28 @@ pub(super) fn inline_result(mut result: Value) -> Value {
         result["resultType"] = "complete".into();
     }
     result
+}
+
+/// Writes the result of an awaited task.
+pub(super) fn write_result(reply: &Reply, id: &str) -> Answer {
+    let (answer, is_error) = match &reply.outcome {
+        Outcome::Done(answer) => (answer, false),
+        Outcome::ToolFailed(answer) => match answer.error_code {
+            Some(code) => return Err(server_error(code, answer.text(), answer.structured.clone())),
+            None => (answer, true),
+        },
+        Outcome::Refused(failure) | Outcome::Lost(failure) => return Err(request_failed(failure)),
+    };
+    let mut meta = answer.meta.clone().unwrap_or_default();
+    meta.insert(meta::RELATED_TASK.into(), json!({ "taskId": id }));
+    let mut result = json!({ "content": answer.content, "_meta": meta });
+    if let Some(structured) = &answer.structured {
+        result["structuredContent"] = structured.clone();
+    }
+    if is_error {
+        result["isError"] = true.into();
+    }
+    RawResult::new(&result)
 }
 
 #[cfg(test)]

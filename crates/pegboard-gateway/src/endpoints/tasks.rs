@@ -8,7 +8,7 @@ use std::{sync::Arc, time::Duration};
 
 use futures_util::{StreamExt, stream};
 use pegboard::{
-    Outcome, Reply, ServerName, ToolCall,
+    ServerName, ToolCall,
     catalog::Tool,
     forward::{Forwarded, ForwardedResult, Forwarding},
     jiff::Timestamp,
@@ -28,7 +28,7 @@ use super::{
     pass_on::{request_answer, server_error, unknown_outcome},
     related_tasks::replace_related,
     request_state::{Kept, KeptKind},
-    task_forms::{finished_task, inline_result, legacy_task, modern_task},
+    task_forms::{finished_task, inline_result, legacy_task, modern_task, write_result},
     task_inputs::Inputs,
     tool_call::{find, parse, raw, to_text},
 };
@@ -352,7 +352,7 @@ impl Core {
             .task(&name, &kept.text)
             .await
             .map_err(|failure| request_failed(&failure))?;
-        written(&task.result(PATIENCE).await, id)
+        write_result(&task.result(PATIENCE).await, id)
     }
 
     /// Answers a request about a call that was answered at once.
@@ -476,26 +476,4 @@ fn replace(field: Option<&mut Value>, theirs: &str, ours: &str) {
     {
         *field = ours.into();
     }
-}
-
-/// The result of an awaited task.
-fn written(reply: &Reply, id: &str) -> Answer {
-    let (answer, is_error) = match &reply.outcome {
-        Outcome::Done(answer) => (answer, false),
-        Outcome::ToolFailed(answer) => match answer.error_code {
-            Some(code) => return Err(server_error(code, answer.text(), answer.structured.clone())),
-            None => (answer, true),
-        },
-        Outcome::Refused(failure) | Outcome::Lost(failure) => return Err(request_failed(failure)),
-    };
-    let mut meta = answer.meta.clone().unwrap_or_default();
-    meta.insert(meta::RELATED_TASK.into(), json!({ "taskId": id }));
-    let mut result = json!({ "content": answer.content, "_meta": meta });
-    if let Some(structured) = &answer.structured {
-        result["structuredContent"] = structured.clone();
-    }
-    if is_error {
-        result["isError"] = true.into();
-    }
-    RawResult::new(&result)
 }

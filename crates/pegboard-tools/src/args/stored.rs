@@ -20,7 +20,7 @@ impl<'de> Deserialize<'de> for Arguments {
 }
 
 /// Reads any JSON. Fails on a duplicate key at any depth.
-pub fn unique_keys<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Value, D::Error> {
+pub(crate) fn unique_keys<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Value, D::Error> {
     UniqueKeys::deserialize(deserializer).map(|UniqueKeys(value)| value)
 }
 

@@ -8,7 +8,8 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error};
 const NANOS: u32 = 1_000_000;
 
 /// Writes whole milliseconds as an integer, and others with a fraction. For `#[serde(with = "stored_millis")]`.
-pub fn serialize<S: Serializer>(duration: &Option<Duration>, serializer: S) -> Result<S::Ok, S::Error> {
+#[expect(clippy::ref_option, reason = "serde passes a reference to the field")]
+pub(crate) fn serialize<S: Serializer>(duration: &Option<Duration>, serializer: S) -> Result<S::Ok, S::Error> {
     let Some(duration) = duration else {
         return serializer.serialize_none();
     };
@@ -24,7 +25,7 @@ fn to_nanos(millis: f64) -> f64 {
 }
 
 /// Reads a number of milliseconds.
-pub fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Duration>, D::Error> {
+pub(crate) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Duration>, D::Error> {
     let millis = Option::<f64>::deserialize(deserializer)?;
     millis.map(duration).transpose()
 }

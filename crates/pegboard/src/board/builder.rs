@@ -87,6 +87,26 @@ impl Pegboard {
 impl Builder {
     /// Adds a server that runs in this process. It replaces a server of the same name: one in the config, which is then not started, now or
     /// by [`Pegboard::apply`], or one that was added here before.
+    ///
+    /// ```
+    /// # #[tokio::main]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// use pegboard::{Answer, Config, NativeTool, NativeTools, Pegboard, ServerName, ToolCall, serde_json::json};
+    ///
+    /// let schema = json!({"type": "object", "properties": {"text": {"type": "string"}}, "required": ["text"]});
+    /// let shout = NativeTool::new("shout", "Says it louder.", schema, |arguments| async move {
+    ///     let text = arguments["text"].as_str().ok_or("`text` must be a text")?;
+    ///     Ok(Answer::from_text(text.to_uppercase()))
+    /// });
+    /// let board = Pegboard::builder(Config::default())
+    ///     .in_process(ServerName::parse("local")?, NativeTools::new([shout]))
+    ///     .open();
+    ///
+    /// let call = ToolCall::new("local.shout").arguments(json!({"text": "hello"}));
+    /// assert_eq!(board.toolset().call(call).await.text(), "HELLO");
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn in_process(self, name: ServerName, dialer: impl Dialer) -> Self {
         self.in_process_with(name, dialer, ServerConfig::in_process())
     }
