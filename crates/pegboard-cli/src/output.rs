@@ -20,11 +20,12 @@ use std::{
     fmt::Write as _,
     io::{self, IsTerminal as _, Write as _},
     path::Path,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::Arc,
     time::Duration,
 };
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use pegboard_base::sync::Mutex;
 use serde::Serialize;
 
 use crate::{
@@ -110,7 +111,7 @@ impl Output {
 
     /// Shows on the spinner what the command waits for.
     pub(crate) fn waiting(&self, what: &str) {
-        if !self.terminal_use().allows_spinner() {
+        if !self.terminal_use.lock().allows_spinner() {
             return;
         }
         self.spinner.set_message(one_line(what));
@@ -133,7 +134,7 @@ impl Output {
     }
 
     fn aside(&self, resumes: bool) -> Aside {
-        let mut terminal_use = self.terminal_use();
+        let mut terminal_use = self.terminal_use.lock();
         terminal_use.questions += 1;
         self.spinner.finish_and_clear();
         drop(terminal_use);
@@ -143,13 +144,9 @@ impl Output {
         }
     }
 
-    fn terminal_use(&self) -> MutexGuard<'_, TerminalUse> {
-        self.terminal_use.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Ends the line of a question without an answer, so that the next output starts on a new line.
     pub(crate) fn leave_question(&self) {
-        let terminal_use = self.terminal_use();
+        let terminal_use = self.terminal_use.lock();
         if terminal_use.questions > 0 && !terminal_use.is_over {
             let _ = io::stderr().write_all(b"\n");
         }
@@ -157,7 +154,7 @@ impl Output {
 
     /// Shows progress: as a bar if the total is known.
     pub(crate) fn step(&self, what: &str, done: f64, total: Option<f64>, message: &str) {
-        if !self.terminal_use().allows_spinner() {
+        if !self.terminal_use.lock().allows_spinner() {
             return;
         }
         match total.filter(|total| total.is_finite() && *total > 0.0) {
@@ -185,7 +182,7 @@ impl Output {
         let say = || {
             let _ = io::stderr().write_all(text.as_bytes());
         };
-        if self.terminal_use().allows_spinner() {
+        if self.terminal_use.lock().allows_spinner() {
             self.spinner.suspend(say);
         } else {
             say();
@@ -195,7 +192,7 @@ impl Output {
     /// Prints a report.
     pub(crate) fn print(&self, report: &Report) -> Exit {
         self.leave_question();
-        self.terminal_use().is_over = true;
+        self.terminal_use.lock().is_over = true;
         self.spinner.finish_and_clear();
         let is_paged = self.pages(report) && pager::show(&report.data).is_ok();
         let written = match (&report.binary, is_paged) {
@@ -235,7 +232,7 @@ impl Aside {
 
 impl Drop for Aside {
     fn drop(&mut self) {
-        let mut terminal_use = self.output.terminal_use();
+        let mut terminal_use = self.output.terminal_use.lock();
         terminal_use.questions -= 1;
         if self.resumes && terminal_use.allows_spinner() {
             self.output.spinner.reset();

@@ -1,9 +1,8 @@
 //! References to secrets in the keyring of the operating system: `${keyring:SERVICE/USER}`.
 
-use std::{
-    collections::BTreeMap,
-    sync::{Arc, Mutex, PoisonError},
-};
+use std::{collections::BTreeMap, sync::Arc};
+
+use pegboard_base::sync::Mutex;
 
 /// How such a reference begins, inside of its braces.
 const PREFIX: &str = "keyring:";
@@ -79,7 +78,7 @@ impl KeyringReferences {
     /// The secret that a reference names. `None` if `name` is no such reference.
     pub(super) fn get(&self, name: &str) -> Option<Result<String, KeyringProblem>> {
         let (service, user) = entry(name)?;
-        let mut known = self.0.known.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut known = self.0.known.lock();
         if let Some(known) = known.get(name) {
             return Some(known.clone());
         }

@@ -3,12 +3,13 @@
 use std::{
     borrow::Cow,
     collections::{HashMap, HashSet, VecDeque},
-    sync::{Arc, Mutex, OnceLock, PoisonError, Weak},
+    sync::{Arc, OnceLock, Weak},
 };
 
 use arc_swap::{ArcSwap, Guard};
 
 use super::{counts::Counts, known_values::KnownValues, masker::Masker, pattern_set::PatternSet, policy::Masking};
+use pegboard_base::sync::Mutex;
 use pegboard_base::{name::ServerName, secret::Secret};
 
 /// Texts longer than this many bytes are masked on a blocking thread, because masking them takes milliseconds and would delay other tasks.
@@ -94,7 +95,7 @@ impl KnownSecrets {
 
     /// Changes the held secrets, and then updates the matchers once.
     fn change(&self, change: impl FnOnce(&mut HeldSecrets)) {
-        let mut held = self.0.held.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut held = self.0.held.lock();
         change(&mut held);
         let (mut new, has_released) = (std::mem::take(&mut held.new), std::mem::take(&mut held.has_released));
         new.retain(|secret| held.counts.contains_key(secret));
@@ -117,7 +118,7 @@ impl KnownSecrets {
 
     /// The secrets of all servers that live.
     pub(super) fn owners(&self) -> Vec<Arc<OwnedSecrets>> {
-        let owners = self.0.owners.lock().unwrap_or_else(PoisonError::into_inner);
+        let owners = self.0.owners.lock();
         owners.iter().filter_map(Weak::upgrade).collect()
     }
 }
@@ -156,9 +157,9 @@ impl OwnedSecrets {
 
     /// Returns the matcher of this server's secrets.
     pub(super) fn matcher(&self) -> Arc<KnownValues> {
-        let current = self.current.lock().unwrap_or_else(PoisonError::into_inner);
-        let issued = self.issued.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut matcher = self.matcher.lock().unwrap_or_else(PoisonError::into_inner);
+        let current = self.current.lock();
+        let issued = self.issued.lock();
+        let mut matcher = self.matcher.lock();
         let issued = issued.iter().flat_map(|secrets| secrets.iter());
         let build = || Arc::new(KnownValues::new(current.iter().chain(issued).cloned()));
         matcher.get_or_insert_with(build).clone()
@@ -166,7 +167,7 @@ impl OwnedSecrets {
 
     /// Replaces the owned secrets. The earlier ones stay known without an owner, because the server may still send them.
     fn replace(&self, secrets: HashSet<Secret>) {
-        let mut current = self.current.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut current = self.current.lock();
         self.known.change(|held| {
             for new in secrets.difference(&current) {
                 held.hold(new.clone());
@@ -177,12 +178,12 @@ impl OwnedSecrets {
             }
         });
         *current = secrets;
-        *self.matcher.lock().unwrap_or_else(PoisonError::into_inner) = None;
+        *self.matcher.lock() = None;
     }
 
     /// Adds the secrets of a credential, and drops the oldest ones that no request holds.
     fn add_issued(&self, secrets: &Arc<[Secret]>) {
-        let mut issued = self.issued.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut issued = self.issued.lock();
         if let Some(at) = issued.iter().position(|known| known == secrets) {
             issued.remove(at);
             issued.push_back(secrets.clone());
@@ -200,15 +201,15 @@ impl OwnedSecrets {
             released.for_each(|secret| held.release(secret));
         });
         issued.push_back(secrets.clone());
-        *self.matcher.lock().unwrap_or_else(PoisonError::into_inner) = None;
+        *self.matcher.lock() = None;
     }
 }
 
 impl Drop for OwnedSecrets {
     fn drop(&mut self) {
-        let current = self.current.get_mut().unwrap_or_else(PoisonError::into_inner);
+        let current = self.current.get_mut();
         let current = std::mem::take(current);
-        let issued = self.issued.get_mut().unwrap_or_else(PoisonError::into_inner);
+        let issued = self.issued.get_mut();
         let issued = std::mem::take(issued);
         self.known.change(|held| {
             let issued = issued.iter().flat_map(|secrets| secrets.iter());
@@ -265,13 +266,7 @@ impl ServerMasker {
     /// secret from other users of the server.
     pub fn of_user(&self, user: u64) -> Self {
         let owned = OwnedSecrets::new(self.owned.known.clone());
-        owned.replace(
-            self.owned
-                .current
-                .lock()
-                .unwrap_or_else(PoisonError::into_inner)
-                .clone(),
-        );
+        owned.replace(self.owned.current.lock().clone());
         let copy = Self {
             owned: Arc::new(owned),
             cached: Arc::new(CachedMasker::new((**self.current()).clone())),
@@ -288,7 +283,7 @@ impl ServerMasker {
     fn set_owner(&self, owner: SecretOwner) {
         if self.owned.owner.set(owner).is_ok() {
             let owners = &self.owned.known.0.owners;
-            let mut owners = owners.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut owners = owners.lock();
             owners.retain(|owner| owner.strong_count() > 0);
             owners.push(Arc::downgrade(&self.owned));
         }
@@ -318,7 +313,7 @@ impl ServerMasker {
 
     fn replace(&self, patterns: impl FnOnce(&Masker) -> Arc<PatternSet>) {
         let cached = &*self.cached;
-        let _lock = cached.update_lock.lock().unwrap_or_else(PoisonError::into_inner);
+        let _lock = cached.update_lock.lock();
         let masker = Masker {
             patterns: patterns(&cached.masker.load()),
             values: Guard::into_inner(self.owned.known.values()),

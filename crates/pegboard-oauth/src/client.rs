@@ -5,12 +5,7 @@ mod remembered;
 mod sign_out;
 mod signed_in;
 
-use std::{
-    collections::HashMap,
-    future::Future,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
-    time::Duration,
-};
+use std::{collections::HashMap, future::Future, sync::Arc, time::Duration};
 
 use tokio::time::Instant;
 use tokio_util::task::TaskTracker;
@@ -36,6 +31,7 @@ use super::{
     token_store::TokenStore,
 };
 use pegboard_base::secret::Secret;
+use pegboard_base::sync::{Mutex, MutexGuard};
 use pegboard_client::credential::{Credential, CredentialReason};
 use pegboard_mask::KnownSecrets;
 
@@ -380,8 +376,7 @@ impl OAuthClient {
     }
 
     fn remembered<T>(&self, key: &AccountKey, change: impl FnOnce(&mut Remembered) -> T) -> T {
-        let mut accounts: MutexGuard<'_, HashMap<AccountKey, Remembered>> =
-            self.inner.accounts.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut accounts: MutexGuard<'_, HashMap<AccountKey, Remembered>> = self.inner.accounts.lock();
         if accounts.len() >= MAX_REMEMBERED && !accounts.contains_key(key) {
             accounts.clear();
         }

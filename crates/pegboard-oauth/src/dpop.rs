@@ -2,11 +2,7 @@
 
 mod origins;
 
-use std::{
-    collections::BTreeMap,
-    fmt,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
-};
+use std::{collections::BTreeMap, fmt, sync::Arc};
 
 use http::{HeaderMap, HeaderValue, Method, StatusCode, header::WWW_AUTHENTICATE};
 use pegboard_protocol::jws;
@@ -24,6 +20,7 @@ use super::{
 };
 use origins::Origins;
 use pegboard_base::secret::Secret;
+use pegboard_base::sync::Mutex;
 use pegboard_client::credential::RequestProof;
 
 /// The most keys that are held ready. Beyond, all are read again, which costs the nonces of their servers.
@@ -45,16 +42,12 @@ impl DpopKeys {
 
     /// Forgets a key that is not stored any more.
     pub(super) fn forget(&self, text: &Secret) {
-        self.lock().remove(text);
-    }
-
-    fn lock(&self) -> MutexGuard<'_, BTreeMap<Secret, Arc<DpopKey>>> {
-        self.keys.lock().unwrap_or_else(PoisonError::into_inner)
+        self.keys.lock().remove(text);
     }
 
     /// The key that is stored as `text`.
     pub(super) fn get(&self, text: &Secret) -> Result<Arc<DpopKey>, String> {
-        let mut keys = self.lock();
+        let mut keys = self.keys.lock();
         if let Some(key) = keys.get(text) {
             return Ok(key.clone());
         }

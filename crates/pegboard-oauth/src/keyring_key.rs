@@ -4,7 +4,6 @@ use std::{
     fmt,
     fs::TryLockError,
     path::{Path, PathBuf},
-    sync::{Mutex, PoisonError},
     thread,
     time::Duration,
 };
@@ -13,6 +12,7 @@ use base64::{Engine as _, engine::general_purpose::STANDARD};
 use tokio::time::Instant;
 
 use super::store_key::StoreKey;
+use pegboard_base::sync::Mutex;
 use pegboard_base::{
     keyring::{Entry, Keyring, KeyringError},
     private_file,
@@ -156,7 +156,7 @@ impl StoreKey for KeyringKey {
         let Some(keyring) = &self.keyring else {
             return Ok(None);
         };
-        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut known = self.known.lock();
         let is_old =
             |known: &Known| matches!(known, Known::Nothing(at) | Known::Failed(at, _) if at.elapsed() >= RETRY);
         if known.as_ref().is_none_or(is_old) {

@@ -2,7 +2,7 @@
 
 use std::{
     collections::{BTreeMap, HashMap},
-    sync::{Arc, Mutex},
+    sync::Arc,
 };
 
 use axum::{
@@ -17,6 +17,7 @@ use tokio::net::TcpListener;
 use url::Url;
 
 use super::{account::OAuthAccount, client::OAuthClient, redirect_uri::RedirectUri, token_store::TokenStore};
+use pegboard_base::sync::Mutex;
 use pegboard_config::OAuthConfig;
 use pegboard_mask::KnownSecrets;
 
@@ -103,12 +104,12 @@ impl TestServer {
 
     pub(super) fn answer(&self, path: &str, status: u16, headers: &[(&'static str, String)], body: &str) {
         let answer = (status, headers.to_vec(), body.to_owned());
-        self.shared.answers.lock().unwrap().insert(path.to_owned(), answer);
+        self.shared.answers.lock().insert(path.to_owned(), answer);
     }
 
     /// Answers the next request to `path` with `body`, before the other answers count again.
     pub(super) fn once(&self, path: &str, status: u16, body: &Value) {
-        let mut once = self.shared.once.lock().unwrap();
+        let mut once = self.shared.once.lock();
         once.entry(path.to_owned())
             .or_default()
             .push((status, body.to_string()));
@@ -116,13 +117,13 @@ impl TestServer {
 
     /// The requests to a path.
     pub(super) fn seen(&self, path: &str) -> Vec<Seen> {
-        let seen = self.shared.seen.lock().unwrap();
+        let seen = self.shared.seen.lock();
         seen.iter().filter(|seen| seen.path == path).cloned().collect()
     }
 
     /// The paths of all requests, in order.
     pub(super) fn paths(&self) -> Vec<String> {
-        let seen = self.shared.seen.lock().unwrap();
+        let seen = self.shared.seen.lock();
         seen.iter().map(|seen| seen.path.clone()).collect()
     }
 
@@ -150,7 +151,7 @@ async fn answer(State(shared): State<Arc<Shared>>, request: Request) -> Response
         true => url::form_urlencoded::parse(&body).into_owned().collect(),
         false => BTreeMap::new(),
     };
-    shared.seen.lock().unwrap().push(Seen {
+    shared.seen.lock().push(Seen {
         path: path.clone(),
         headers: head.headers,
         form,
@@ -160,7 +161,7 @@ async fn answer(State(shared): State<Arc<Shared>>, request: Request) -> Response
         drop(shared.hold.lock().await);
     }
     let once = {
-        let mut once = shared.once.lock().unwrap();
+        let mut once = shared.once.lock();
         once.get_mut(&path)
             .filter(|answers| !answers.is_empty())
             .map(|answers| answers.remove(0))
@@ -168,7 +169,7 @@ async fn answer(State(shared): State<Arc<Shared>>, request: Request) -> Response
     if let Some((status, body)) = once {
         return (StatusCode::from_u16(status).unwrap(), body).into_response();
     }
-    let found = shared.answers.lock().unwrap().get(&path).cloned();
+    let found = shared.answers.lock().get(&path).cloned();
     let Some((status, headers, body)) = found else {
         return StatusCode::NOT_FOUND.into_response();
     };

@@ -11,7 +11,7 @@ use std::{
     collections::HashMap,
     io,
     path::{Path, PathBuf},
-    sync::{Arc, Mutex, MutexGuard, Once, PoisonError},
+    sync::{Arc, Once},
     time::{Duration, SystemTime},
 };
 
@@ -25,6 +25,7 @@ use super::{
     store_lock::StoreLock,
     stored::{PinnedIssuer, Registration, StoredAccount},
 };
+use pegboard_base::sync::Mutex;
 use pegboard_base::{hint::Hint, private_file};
 
 /// The largest file that is written or read.
@@ -105,7 +106,7 @@ impl TokenStore {
     /// Removes an account of a store in memory.
     pub(super) fn forget_in_memory(&self, key: &AccountKey) {
         if let Place::Memory { files, .. } = &self.inner.place {
-            lock(files).remove(key.as_str());
+            files.lock().remove(key.as_str());
         }
     }
 
@@ -246,7 +247,7 @@ impl TokenStore {
     /// Waits until no other task or process changes the account.
     pub(super) async fn lock(&self, key: &AccountKey) -> Result<StoreLock, StoreError> {
         let tasks = {
-            let mut locks = lock(&self.inner.locks);
+            let mut locks = self.inner.locks.lock();
             locks.retain(|_, tasks| Arc::strong_count(tasks) > 1);
             let tasks = locks.entry(key.as_str().to_owned());
             tasks.or_insert_with(|| Arc::new(Semaphore::new(1))).clone()
@@ -313,9 +314,9 @@ impl TokenStore {
         let inner = self.inner.clone();
         let key = key.clone();
         blocking(move || {
-            let was_unsaved = lock(&inner.unsaved).remove(key.as_str()).is_some();
+            let was_unsaved = inner.unsaved.lock().remove(key.as_str()).is_some();
             match &inner.place {
-                Place::Memory { files, .. } => Ok(lock(files).remove(key.as_str()).is_some()),
+                Place::Memory { files, .. } => Ok(files.lock().remove(key.as_str()).is_some()),
                 Place::Folder(folder) => match std::fs::remove_file(file(folder, &key)) {
                     Ok(()) => Ok(true),
                     Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(was_unsaved),
@@ -338,14 +339,14 @@ impl TokenStore {
 impl Inner {
     fn load(&self, key: &AccountKey) -> Result<Option<Vec<u8>>, StoreError> {
         match &self.place {
-            Place::Memory { files, .. } => Ok(lock(files).get(key.as_str()).cloned()),
+            Place::Memory { files, .. } => Ok(files.lock().get(key.as_str()).cloned()),
             Place::Folder(folder) => {
                 let found = match private_file::read(&file(folder, key), MAX_BYTES) {
                     Ok(content) => Ok(Some(content)),
                     Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
                     Err(error) => Err(self.unreadable(key, error.to_string())),
                 };
-                let mut unsaved = lock(&self.unsaved);
+                let mut unsaved = self.unsaved.lock();
                 match (unsaved.get(key.as_str()), &found) {
                     (None, _) => found,
                     (Some(unsaved), Ok(found)) if unsaved.instead_of == *found => Ok(Some(unsaved.content.clone())),
@@ -362,7 +363,7 @@ impl Inner {
     fn save(&self, key: &AccountKey, content: Vec<u8>, or: Unwritten) -> Result<(), StoreError> {
         match &self.place {
             Place::Memory { files, most } => {
-                let mut files = lock(files);
+                let mut files = files.lock();
                 if files.len() >= *most && !files.contains_key(key.as_str()) {
                     files.clear();
                 }
@@ -375,12 +376,12 @@ impl Inner {
                 let path = file(folder, key);
                 match self.replace(&path, &content) {
                     Ok(()) => {
-                        lock(&self.unsaved).remove(key.as_str());
+                        self.unsaved.lock().remove(key.as_str());
                         Ok(())
                     }
                     Err(error) => {
                         let instead_of = private_file::read(&path, MAX_BYTES).ok();
-                        let mut unsaved = lock(&self.unsaved);
+                        let mut unsaved = self.unsaved.lock();
                         let has_place = unsaved.len() < MAX_UNSAVED || unsaved.contains_key(key.as_str());
                         if or == Unwritten::Kept && has_place {
                             unsaved.insert(key.as_str().to_owned(), Unsaved { content, instead_of });
@@ -433,10 +434,6 @@ async fn files(folder: &Path) -> Option<Files> {
 
 fn registration_key(issuer: &str, redirect_uri: &str) -> AccountKey {
     AccountKey::of(&["client", issuer, redirect_uri])
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// A file that is replaced changes the time of its folder.

@@ -1,10 +1,8 @@
 //! [`Bench`]: what a case works with, and [`Survey`]: what the server offers in one era.
 
-use std::{
-    sync::{Mutex, PoisonError},
-    time::Duration,
-};
+use std::time::Duration;
 
+use pegboard_base::sync::Mutex;
 use pegboard_protocol::Era;
 use serde_json::{Value, json};
 
@@ -65,14 +63,11 @@ impl<'a> Bench<'a> {
 
     /// Notes something that the specification recommends and the server does not do. It does not fail the case.
     pub(super) fn advise(&self, text: impl Into<String>) {
-        self.advice
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .push(text.into());
+        self.advice.lock().push(text.into());
     }
 
     pub(super) fn into_advice(self) -> Vec<String> {
-        self.advice.into_inner().unwrap_or_else(PoisonError::into_inner)
+        self.advice.into_inner()
     }
 
     /// Skips the case unless the server declares a capability.

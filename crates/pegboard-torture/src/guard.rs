@@ -8,11 +8,11 @@ use std::{
     io::{self, Write as _},
     os::unix::process::CommandExt as _,
     process::{Child, Command, Stdio},
-    sync::{Mutex, PoisonError},
     thread,
     time::Duration,
 };
 
+use pegboard_base::sync::Mutex;
 use rustix::process::{Pid, Signal, kill_process_group};
 
 use super::process_mark;
@@ -67,7 +67,7 @@ impl Guard {
     }
 
     fn tell(&self, what: char, group: u32) {
-        let mut process = self.process.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut process = self.process.lock();
         if let Some(stdin) = &mut process.stdin {
             // The servers run without a guard if it was killed.
             let _ = writeln!(stdin, "{what}{group}");
@@ -77,7 +77,7 @@ impl Guard {
 
 impl Drop for Guard {
     fn drop(&mut self) {
-        let process = self.process.get_mut().unwrap_or_else(PoisonError::into_inner);
+        let process = self.process.get_mut();
         // Both fail only if it has exited already.
         let _ = process.kill();
         let _ = process.wait();

@@ -1,13 +1,10 @@
 //! The raw connection over streamable HTTP: one POST for each message.
 
-use std::{
-    collections::HashMap,
-    sync::{Arc, Mutex, PoisonError},
-    time::Duration,
-};
+use std::{collections::HashMap, sync::Arc, time::Duration};
 
 use base64::{Engine as _, prelude::BASE64_STANDARD};
 use futures_util::StreamExt as _;
+use pegboard_base::sync::Mutex;
 use pegboard_config::{Auth, Endpoint};
 use pegboard_protocol::{header, meta};
 use reqwest::{
@@ -154,7 +151,7 @@ impl HttpWire {
     }
 
     pub(super) fn session(&self) -> Option<HeaderValue> {
-        self.session.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.session.lock().clone()
     }
 
     fn headers_of(&self, message: &Value) -> Vec<(&'static str, HeaderValue)> {
@@ -204,7 +201,7 @@ fn encode(text: &str) -> HeaderValue {
 /// Passes on the messages of a response; fails if the connection broke.
 async fn pass_on(response: Response, sender: &mpsc::Sender<Incoming>, session: &SessionId) -> Result<(), String> {
     if let Some(id) = response.headers().get(header::SESSION_ID) {
-        *session.lock().unwrap_or_else(PoisonError::into_inner) = Some(id.clone());
+        *session.lock() = Some(id.clone());
     }
     let status = response.status();
     let kind = response

@@ -7,12 +7,13 @@ use std::{
     path::PathBuf,
     process::Stdio,
     sync::{
-        Arc, Mutex, PoisonError,
+        Arc,
         atomic::{AtomicUsize, Ordering},
     },
     time::Duration,
 };
 
+use pegboard_base::sync::Mutex;
 use pegboard_config::{Command, EnvPolicy};
 use tokio::{
     io::{AsyncBufRead, AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader},
@@ -158,7 +159,7 @@ impl Stderr {
 
     /// The last of it.
     pub(super) fn tail(&self) -> String {
-        let mut tail = self.tail.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut tail = self.tail.lock();
         String::from_utf8_lossy(tail.make_contiguous()).trim().to_owned()
     }
 }
@@ -279,7 +280,7 @@ async fn drain(mut err: ChildStderr, kept: Arc<Stderr>) {
     let mut buffer = [0; 8192];
     while let Ok(read @ 1..) = err.read(&mut buffer).await {
         kept.bytes.fetch_add(read, Ordering::Relaxed);
-        let mut tail = kept.tail.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut tail = kept.tail.lock();
         tail.extend(buffer.iter().take(read));
         let surplus = tail.len().saturating_sub(TAIL);
         tail.drain(..surplus);

@@ -1,9 +1,8 @@
 //! [`Transcript`]: what a case is about, sent and received, for the report of a failure.
 
-use std::{
-    collections::VecDeque,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
-};
+use std::{collections::VecDeque, sync::Arc};
+
+use pegboard_base::sync::Mutex;
 
 /// How many lines that came are kept.
 const KEPT: usize = 2;
@@ -27,7 +26,7 @@ struct Lines {
 impl Transcript {
     /// Records what was sent. What came before it no longer matters.
     pub(super) fn sent(&self, text: &str) {
-        *self.lines() = Lines {
+        *self.lines.lock() = Lines {
             sent: Some(shortened(text)),
             ..Lines::default()
         };
@@ -36,19 +35,19 @@ impl Transcript {
     /// Records a message that the case is not about: one of the handshake, or one that asks whether the server still answers. It is shown only
     /// if there is no other.
     pub(super) fn sent_aside(&self, text: &str) {
-        let mut lines = self.lines();
+        let mut lines = self.lines.lock();
         if lines.sent.is_none() {
             (lines.sent, lines.is_aside) = (Some(shortened(text)), true);
         }
     }
 
     pub(super) fn came(&self, text: &str) {
-        keep(&mut self.lines().came, text);
+        keep(&mut self.lines.lock().came, text);
     }
 
     /// Records the response to a message that the case is not about.
     pub(super) fn came_aside(&self, text: &str) {
-        let mut lines = self.lines();
+        let mut lines = self.lines.lock();
         if lines.is_aside {
             keep(&mut lines.came, text);
         }
@@ -56,23 +55,19 @@ impl Transcript {
 
     /// Forgets everything: there is a new connection.
     pub(super) fn clear(&self) {
-        *self.lines() = Lines::default();
+        *self.lines.lock() = Lines::default();
     }
 
     /// The last message that was sent.
     pub(super) fn last_sent(&self) -> Option<String> {
-        self.lines().sent.clone()
+        self.lines.lock().sent.clone()
     }
 
     /// What came after it.
     pub(super) fn last_came(&self) -> Option<String> {
-        let lines = self.lines();
+        let lines = self.lines.lock();
         let came: Vec<&str> = lines.came.iter().map(String::as_str).collect();
         (!came.is_empty()).then(|| came.join("\n"))
-    }
-
-    fn lines(&self) -> MutexGuard<'_, Lines> {
-        self.lines.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

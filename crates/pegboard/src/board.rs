@@ -36,10 +36,7 @@ pub use sign_in_list::{EndedSignIn, StoredSignIn};
 #[cfg(feature = "oauth")]
 pub use token_protection::TokenProtection;
 
-use std::{
-    sync::{Arc, Mutex},
-    time::Duration,
-};
+use std::{sync::Arc, time::Duration};
 
 use arc_swap::ArcSwap;
 use futures_util::future::join_all;
@@ -56,6 +53,7 @@ use crate::{
     toolset::SharedSnapshots,
 };
 use approval_defaults::ApprovalDefaults;
+use pegboard_base::sync::Mutex;
 use pegboard_base::{
     deadline::Deadline,
     name::{NameStyle, ServerName},

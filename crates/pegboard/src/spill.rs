@@ -18,12 +18,13 @@ use std::{
     io,
     path::PathBuf,
     sync::{
-        Arc, Mutex, MutexGuard, PoisonError,
+        Arc,
         atomic::{AtomicBool, Ordering},
     },
     time::Duration,
 };
 
+use pegboard_base::sync::Mutex;
 use tokio::time::Instant;
 
 use folder::Folder;
@@ -153,7 +154,7 @@ impl Spill {
     /// Removes all outputs and refuses new ones.
     pub(crate) async fn close(&self) {
         let folder = {
-            let mut state = self.0.state();
+            let mut state = self.0.state.lock();
             state.closed = true;
             state.entries.clear();
             state.folder.take()
@@ -168,12 +169,8 @@ impl Spill {
 }
 
 impl Store {
-    fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     fn find(&self, handle: &str) -> Result<Entry, SpillError> {
-        let mut state = self.state();
+        let mut state = self.state.lock();
         state.expire(self.limits.ttl);
         let found = state.entries.iter().find(|entry| entry.handle == handle).cloned();
         found.ok_or_else(|| SpillError::Unknown(handle.chars().take(80).collect()))
@@ -194,7 +191,7 @@ impl Store {
             Some(evicted) => entry.folder.overwrite(&evicted, &handle, content),
             None => entry.folder.write(&handle, content),
         };
-        let mut state = self.state();
+        let mut state = self.state.lock();
         state.writing -= 1;
         if let Err(error) = written {
             state.bytes -= entry.bytes;
@@ -219,7 +216,7 @@ impl Store {
                 limit: limits.bytes,
             });
         }
-        let mut state = self.state();
+        let mut state = self.state.lock();
         if state.closed {
             return Err(SpillError::Closed);
         }

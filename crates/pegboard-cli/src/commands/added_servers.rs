@@ -1,11 +1,9 @@
 //! [`AddedServers`]: the servers that clients have added over the HTTP API, until the next restart.
 
-use std::{
-    collections::BTreeMap,
-    sync::{Mutex, MutexGuard, PoisonError},
-};
+use std::collections::BTreeMap;
 
 use pegboard::{Format, Problem, ServerName, config::Source};
+use pegboard_base::sync::Mutex;
 use pegboard_daemon::{ResolvedServer, ServerSettings, UnresolvedServer};
 use serde_json::json;
 
@@ -35,16 +33,12 @@ impl AddedServers {
     pub(super) fn load(&self) -> (Settings, String) {
         let settings = Settings::load(&self.global);
         let digest = config_digest(&settings.loaded.config);
-        let added = self.lock().clone();
+        let added = self.added.lock().clone();
         if added.is_empty() || !settings.loaded.config.serve.allow_new_servers {
             return (settings, digest);
         }
         let added: Vec<_> = added.iter().map(source).collect();
         (Settings::load_with(&self.global, &added), digest)
-    }
-
-    fn lock(&self) -> MutexGuard<'_, BTreeMap<ServerName, String>> {
-        self.added.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -80,11 +74,11 @@ impl ServerSettings for AddedServers {
     }
 
     fn keep(&self, name: &ServerName, settings: &str) {
-        self.lock().insert(name.clone(), settings.to_owned());
+        self.added.lock().insert(name.clone(), settings.to_owned());
     }
 
     fn forget(&self, name: &ServerName) {
-        self.lock().remove(name);
+        self.added.lock().remove(name);
     }
 }
 

@@ -7,7 +7,7 @@ use std::{
     fs::File,
     os::unix::fs::FileExt as _,
     sync::{
-        Arc, Mutex, PoisonError,
+        Arc,
         atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering},
     },
     time::{SystemTime, UNIX_EPOCH},
@@ -17,6 +17,7 @@ use pegboard::{
     jiff::Timestamp,
     journal::{CallJournal, JournalEntry, JournalProblem},
 };
+use pegboard_base::sync::Mutex;
 use serde::Serialize;
 
 /// The length of a slot.
@@ -100,7 +101,7 @@ impl CallsInFlight {
     }
 
     fn failed(&self, message: String) {
-        let mut problem = self.problem.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut problem = self.problem.lock();
         let before = problem.take();
         // Said once for each outage and reason.
         if before.as_ref().is_none_or(|before| before.message != message) {
@@ -112,7 +113,7 @@ impl CallsInFlight {
     }
 
     fn recovered(&self) {
-        let mut problem = self.problem.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut problem = self.problem.lock();
         self.is_failing.store(false, Ordering::Relaxed);
         if problem.take().is_some() {
             tracing::info!("calls in flight are noted in the journal again");
@@ -177,7 +178,7 @@ impl CallJournal for CallsInFlight {
     }
 
     fn problem(&self) -> Option<JournalProblem> {
-        self.problem.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.problem.lock().clone()
     }
 }
 

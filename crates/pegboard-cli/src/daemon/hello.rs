@@ -1,7 +1,8 @@
 //! What a daemon says of itself to the commands that may use it.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
+use pegboard_base::sync::Mutex;
 use serde::{Deserialize, Serialize};
 
 /// The version that a command and its daemon must share.
@@ -35,14 +36,14 @@ impl Identified {
 
     /// Notes that another config is applied.
     pub(crate) fn applied(&self, config: String) {
-        *self.config.lock().unwrap_or_else(PoisonError::into_inner) = config;
+        *self.config.lock() = config;
     }
 
     pub(super) fn hello(&self) -> Hello {
         Hello {
             version: VERSION.to_owned(),
             pid: std::process::id(),
-            config: self.config.lock().unwrap_or_else(PoisonError::into_inner).clone(),
+            config: self.config.lock().clone(),
         }
     }
 }

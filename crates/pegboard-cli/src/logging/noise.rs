@@ -1,10 +1,8 @@
 //! Collects the text that servers print to stdout, where only messages belong, for `doctor`.
 
-use std::{
-    fmt,
-    sync::{Mutex, PoisonError},
-};
+use std::fmt;
 
+use pegboard_base::sync::Mutex;
 use tracing::{
     Event, Level, Metadata, Subscriber,
     field::{Field, Visit},
@@ -20,7 +18,7 @@ static LINES: Mutex<Vec<(String, String)>> = Mutex::new(Vec::new());
 
 /// The servers that printed text, each with a first line. Later calls return what came since.
 pub(crate) fn stdout_noise() -> Vec<(String, String)> {
-    std::mem::take(&mut *LINES.lock().unwrap_or_else(PoisonError::into_inner))
+    std::mem::take(&mut *LINES.lock())
 }
 
 /// The layer that collects.
@@ -35,7 +33,7 @@ impl<S: Subscriber> Layer<S> for Collect {
     fn on_event(&self, event: &Event<'_>, _: Context<'_, S>) {
         let mut fields = Fields::default();
         event.record(&mut fields);
-        let mut lines = LINES.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut lines = LINES.lock();
         if lines.len() < MAX_LINES {
             lines.push((fields.server, fields.line));
         }

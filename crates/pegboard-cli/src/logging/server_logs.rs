@@ -2,10 +2,11 @@
 
 use std::{
     collections::{BTreeMap, VecDeque},
-    sync::{Arc, Mutex, PoisonError},
+    sync::Arc,
 };
 
 use pegboard::{jiff::Timestamp, watch::LogLevel};
+use pegboard_base::sync::Mutex;
 use serde::{Deserialize, Serialize};
 use tracing::{Event, Level, Subscriber};
 use tracing_subscriber::{Layer, filter::Targets, layer::Context, registry::LookupSpan};
@@ -60,14 +61,14 @@ impl ServerLogs {
 
     /// The lines of a server after the one with this number.
     pub(crate) fn after(&self, server: &str, number: u64) -> Vec<LogLine> {
-        let kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let kept = self.0.lock();
         let lines = kept.lines.get(server).into_iter().flatten();
         lines.filter(|line| line.number > number).cloned().collect()
     }
 
     fn keep(&self, server: &str, mut line: LogLine) {
         line.text.truncate(line.text.floor_char_boundary(MAX_LINE));
-        let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut kept = self.0.lock();
         kept.count += 1;
         line.number = kept.count;
         if !kept.lines.contains_key(server) && kept.lines.len() >= MAX_SERVERS {

@@ -4,10 +4,10 @@ use std::{
     fs::{File, OpenOptions},
     io::{self, Write as _},
     path::Path,
-    sync::{Mutex, PoisonError},
 };
 
 use pegboard::jiff::Timestamp;
+use pegboard_base::sync::Mutex;
 use serde_json::{Value, json};
 use tracing::{Event, Level, Subscriber};
 use tracing_subscriber::{Layer, filter::Targets, layer::Context, registry::LookupSpan};
@@ -22,7 +22,7 @@ static LOST: Mutex<Option<(u64, io::Error)>> = Mutex::new(None);
 
 /// The warning that messages are missing in the trace, if some are.
 pub(crate) fn incomplete_trace() -> Option<String> {
-    let lost = LOST.lock().unwrap_or_else(PoisonError::into_inner).take()?;
+    let lost = LOST.lock().take()?;
     Some(match lost {
         (1, why) => format!("the trace of `--trace-wire` lacks a message, which could not be written: {why}"),
         (count, why) => {
@@ -57,10 +57,10 @@ where
 impl<S: Subscriber> Layer<S> for WireTrace {
     fn on_event(&self, event: &Event<'_>, _: Context<'_, S>) {
         let line = line(&EventFields::of(event), Timestamp::now()).to_string() + "\n";
-        let mut file = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut file = self.0.lock();
         // A full disk must not stop the command that is traced.
         if let Err(error) = file.write_all(line.as_bytes()) {
-            let mut lost = LOST.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut lost = LOST.lock();
             lost.get_or_insert((0, error)).0 += 1;
         }
     }

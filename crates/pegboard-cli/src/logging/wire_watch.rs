@@ -1,10 +1,8 @@
 //! Notes what `doctor` must know about the messages of servers: the last request to each, and JSON from it that is no MCP message.
 
-use std::{
-    collections::BTreeMap,
-    sync::{Mutex, PoisonError},
-};
+use std::collections::BTreeMap;
 
+use pegboard_base::sync::Mutex;
 use serde_json::Value;
 use tracing::{Event, Level, Subscriber};
 use tracing_subscriber::{Layer, filter::Targets, layer::Context, registry::LookupSpan};
@@ -31,7 +29,7 @@ pub(crate) struct Exchanged {
 
 /// What was exchanged with each server since the last call.
 pub(crate) fn exchanged() -> BTreeMap<String, Exchanged> {
-    std::mem::take(&mut *SEEN.lock().unwrap_or_else(PoisonError::into_inner))
+    std::mem::take(&mut *SEEN.lock())
 }
 
 /// The layer that watches.
@@ -49,7 +47,7 @@ impl<S: Subscriber> Layer<S> for Watch {
         let (Some(server), [what, text]) = (fields.get("server"), messages.as_slice()) else {
             return;
         };
-        let mut seen = SEEN.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut seen = SEEN.lock();
         if seen.len() < MAX_SERVERS || seen.contains_key(server) {
             seen.entry(server.to_owned())
                 .or_default()

@@ -4,11 +4,12 @@ use std::{
     fs::{self, File, OpenOptions},
     io::{self, Seek as _, SeekFrom, Write as _},
     path::{Path, PathBuf},
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::Arc,
 };
 
 use futures_util::{future::BoxFuture, stream::BoxStream};
 use pegboard::{jiff::Timestamp, mask::Masker};
+use pegboard_base::sync::Mutex;
 use pegboard_gateway::{
     Answer, Client, Description, Event, Exchange, Filter, Notification, Request, RpcError, Service,
 };
@@ -113,7 +114,7 @@ impl Recorder {
 
     fn write(&self, line: &Line) {
         let masked = self.masked(line);
-        let mut draft = self.draft();
+        let mut draft = self.draft.lock();
         // A full disk must not stop the run that is recorded.
         match masked.and_then(|masked| draft.add(&masked).map_err(|error| error.to_string())) {
             Ok(()) if matches!(line, Line::Exchange(_)) => draft.replace(),
@@ -138,7 +139,7 @@ impl Recorder {
 
     /// Ends the recording. One without any line is thrown away; says what is missing, and where it is if it could not replace the file.
     pub(crate) fn finish(&self) -> Finished {
-        let mut draft = self.draft();
+        let mut draft = self.draft.lock();
         let lost = draft.problem.take().map(|problem| match draft.lost {
             1 => format!("the recording lacks a line, which could not be written: {problem}"),
             lost => format!("the recording lacks {lost} lines, which could not be written: {problem}"),
@@ -159,10 +160,6 @@ impl Recorder {
             )
         });
         Finished { lost, elsewhere }
-    }
-
-    fn draft(&self) -> MutexGuard<'_, Draft> {
-        self.draft.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

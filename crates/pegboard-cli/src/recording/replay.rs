@@ -1,12 +1,10 @@
 //! A fake server that answers as it was recorded.
 
-use std::{
-    borrow::Cow,
-    sync::{Arc, Mutex, PoisonError},
-};
+use std::{borrow::Cow, sync::Arc};
 
 use futures_util::future::BoxFuture;
 use pegboard::mask::Masker;
+use pegboard_base::sync::Mutex;
 use pegboard_gateway::{Answer, Client, Description, Exchange, RawResult, Request, RpcError, Service};
 use pegboard_protocol::code;
 use serde_json::{Map, Value};
@@ -117,7 +115,7 @@ impl Replay {
     fn answer(&self, method: &str, params: &Value) -> Result<String, RpcError> {
         let params = masked(&self.masker, comparable(params));
         let is_same = |known: &Recorded| known.method == method && known.params == params;
-        let mut replayed = self.replayed.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut replayed = self.replayed.lock();
         let found = match self.matching {
             Matching::Strict => {
                 let next = replayed.iter().position(|is_replayed| !is_replayed);

@@ -3,8 +3,9 @@
 //!
 //! The host of each cell sends a call again if it is told that the call has not run. The server writes down every call that reaches it.
 
-use std::{process::Command, sync::Mutex, thread, time::Duration};
+use std::{process::Command, thread, time::Duration};
 
+use pegboard_base::sync::Mutex;
 use pegboard_testkit::{FakeServer, Tool};
 use serde_json::{Value, json};
 
@@ -267,19 +268,19 @@ fn check_all(setup: Setup, places: &[Place]) {
         for _ in 0..AT_ONCE {
             scope.spawn(|| {
                 loop {
-                    let Some(cell) = queue.lock().unwrap().pop() else {
+                    let Some(cell) = queue.lock().pop() else {
                         return;
                     };
                     // In a thread of its own, so that a failure names its cell.
                     let thread = thread::Builder::new().name(format!("{cell:?}"));
                     if thread.spawn(move || check(cell)).unwrap().join().is_err() {
-                        failures.lock().unwrap().push(cell);
+                        failures.lock().push(cell);
                     }
                 }
             });
         }
     });
-    assert_eq!(failures.into_inner().unwrap(), [], "their messages are above");
+    assert_eq!(failures.into_inner(), [], "their messages are above");
 }
 
 #[test]

@@ -6,11 +6,12 @@ use std::{
     io::{Read as _, Write as _},
     os::fd::OwnedFd,
     process::{Child, Command, ExitStatus, Stdio},
-    sync::{Arc, Mutex},
+    sync::Arc,
     thread,
     time::Duration,
 };
 
+use pegboard_base::sync::Mutex;
 use rustix::{
     io::ioctl_fionread,
     pty::{OpenptFlags, grantpt, ioctl_tiocgptpeer, openpt, unlockpt},
@@ -79,7 +80,7 @@ impl Terminal {
             let mut part = [0; 4096];
             // Reading a closed pseudo-terminal is an error, not an end of file.
             while let Ok(count @ 1..) = reads.read(&mut part) {
-                shown.lock().unwrap().extend_from_slice(&part[..count]);
+                shown.lock().extend_from_slice(&part[..count]);
             }
         });
         Self {
@@ -92,7 +93,7 @@ impl Terminal {
 
     /// Everything shown so far.
     pub(crate) fn shown(&self) -> String {
-        String::from_utf8_lossy(&self.screen.lock().unwrap()).replace("\r\n", "\n")
+        String::from_utf8_lossy(&self.screen.lock()).replace("\r\n", "\n")
     }
 
     /// Waits until this text was shown so many times.

@@ -10,10 +10,10 @@ use std::{
     os::unix::fs::PermissionsExt as _,
     path::Path,
     process::{Child, Command, Output, Stdio},
-    sync::Mutex,
     thread,
 };
 
+use pegboard_base::sync::Mutex;
 use serde_json::Value;
 use tempfile::TempDir;
 
@@ -201,7 +201,7 @@ fn check(faults: &[Fault]) {
         for _ in 0..2 {
             scope.spawn(|| {
                 loop {
-                    let Some((fault, words)) = faults.lock().unwrap().next() else {
+                    let Some((fault, words)) = faults.lock().next() else {
                         return;
                     };
                     let case = fault.split('/').next().unwrap();
@@ -215,14 +215,13 @@ fn check(faults: &[Fault]) {
                     if !found {
                         wrong
                             .lock()
-                            .unwrap()
                             .push(format!("{fault}: {:?} {} {}", ran.code, ran.out, ran.err));
                     }
                 }
             });
         }
     });
-    let wrong = wrong.into_inner().unwrap();
+    let wrong = wrong.into_inner();
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 

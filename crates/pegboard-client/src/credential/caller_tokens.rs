@@ -4,12 +4,13 @@ use std::{
     collections::HashMap,
     fmt,
     sync::{
-        Arc, Mutex, MutexGuard, OnceLock, PoisonError,
+        Arc, OnceLock,
         atomic::{AtomicBool, AtomicU64, Ordering},
     },
     time::SystemTime,
 };
 
+use pegboard_base::sync::Mutex;
 use pegboard_base::{caller::Principal, secret::Secret};
 
 /// The most tokens that are kept. The one that expires first makes room.
@@ -81,7 +82,7 @@ impl CallerTokens {
             return;
         }
         let key = (principal.clone(), rights);
-        let mut kept = self.kept();
+        let mut kept = self.shared.kept.lock();
         let mut entry = None;
         if let Some(known) = kept.get(&key) {
             if known.expires > expires {
@@ -105,7 +106,7 @@ impl CallerTokens {
     /// Forgets the token of a principal with these rights, because it was refused or withdrawn. What it was exchanged for is not used again.
     pub fn forget(&self, principal: &Principal, rights: CallerRights) {
         if self.are_wanted() {
-            let gone = self.kept().remove_entry(&(principal.clone(), rights));
+            let gone = self.shared.kept.lock().remove_entry(&(principal.clone(), rights));
             self.end(gone);
         }
     }
@@ -113,7 +114,12 @@ impl CallerTokens {
     /// Forgets the tokens that have expired.
     pub fn expire(&self, now: SystemTime) {
         if self.are_wanted() {
-            let expired: Vec<_> = self.kept().extract_if(|_, kept| now >= kept.expires).collect();
+            let expired: Vec<_> = self
+                .shared
+                .kept
+                .lock()
+                .extract_if(|_, kept| now >= kept.expires)
+                .collect();
             self.end(expired);
         }
     }
@@ -145,15 +151,11 @@ impl CallerTokens {
     #[cfg(any(feature = "oauth", test))]
     #[doc(hidden)]
     pub fn get(&self, principal: &Principal, rights: CallerRights) -> Option<CallerToken> {
-        let kept = self.kept();
+        let kept = self.shared.kept.lock();
         let kept = kept
             .get(&(principal.clone(), rights))
             .filter(|kept| SystemTime::now() < kept.expires);
         kept.cloned()
-    }
-
-    fn kept(&self) -> MutexGuard<'_, Kept> {
-        self.shared.kept.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -178,7 +180,7 @@ mod tests {
         let report = ended.clone();
         tokens.on_end(move |principal, token| {
             let text = format!("{principal} {}", token.token.expose());
-            report.lock().unwrap().push(text);
+            report.lock().push(text);
         });
         tokens.want();
         (tokens, ended)
@@ -199,7 +201,7 @@ mod tests {
         assert_eq!(tokens.get(&bob, READ), None);
         assert!(!format!("{tokens:?}{:?}", tokens.get(&ada, READ)).contains("canary"));
         tokens.expire(at(61));
-        assert_eq!(tokens.kept().len(), 0);
+        assert_eq!(tokens.shared.kept.lock().len(), 0);
     }
 
     #[test]
@@ -231,7 +233,7 @@ mod tests {
         tokens.keep(&ada, READ, Secret::from("another"), at(60));
         assert_ne!(tokens.get(&ada, READ).unwrap().entry, before.entry);
         tokens.expire(at(31));
-        assert_eq!(*ended.lock().unwrap(), ["i#ada revoked", "i#ada expired"]);
+        assert_eq!(*ended.lock(), ["i#ada revoked", "i#ada expired"]);
     }
 
     #[test]
@@ -241,13 +243,13 @@ mod tests {
             let expires = now + Duration::from_secs(1000 + number);
             tokens.keep(&Principal::new(format!("p{number}")), READ, Secret::from("t"), expires);
         }
-        assert_eq!(tokens.kept().len(), MAX_TOKENS);
+        assert_eq!(tokens.shared.kept.lock().len(), MAX_TOKENS);
         assert_eq!(
             tokens.get(&Principal::new("p0"), READ),
             None,
             "it would have expired first"
         );
         assert!(tokens.get(&Principal::new("p1"), READ).is_some());
-        assert_eq!(*ended.lock().unwrap(), ["p0 t"]);
+        assert_eq!(*ended.lock(), ["p0 t"]);
     }
 }

@@ -1,10 +1,6 @@
 //! [`CredentialSource`]: the provider of one server's credentials for one principal, and the credential that is still valid.
 
-use std::{
-    fmt,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
-    time::Duration,
-};
+use std::{fmt, sync::Arc, time::Duration};
 
 use arc_swap::ArcSwap;
 use tokio::{sync::Semaphore, time::Instant};
@@ -14,6 +10,7 @@ use super::{
     issued::Issued,
     provider::{Credential, CredentialReason, CredentialRequest, Credentials, Remedy},
 };
+use pegboard_base::sync::Mutex;
 use pegboard_base::{
     caller::Principal,
     name::ServerName,
@@ -163,13 +160,13 @@ impl CredentialSource {
     /// Returns the credential for a request. Asks the provider unless the last credential is still valid.
     pub(crate) async fn current(&self) -> Result<Arc<Issued>, NoCredential> {
         let (mut next, seen) = {
-            let state = self.state();
+            let state = self.state.lock();
             (state.next(), state.failures)
         };
         if let Next::Renew(_) = next {
             let _permit = self.renewing.acquire().await;
             {
-                let state = self.state();
+                let state = self.state.lock();
                 state.failed_since(seen)?;
                 next = state.next();
             }
@@ -195,7 +192,7 @@ impl CredentialSource {
     ) -> Result<Arc<Issued>, NoCredential> {
         let generation = refused.generation();
         let seen = {
-            let mut state = self.state();
+            let mut state = self.state.lock();
             if generation > state.refused {
                 state.refused = generation;
                 state.refused_values = Some(refused.clone());
@@ -207,7 +204,7 @@ impl CredentialSource {
         };
         let _permit = self.renewing.acquire().await;
         {
-            let state = self.state();
+            let state = self.state.lock();
             if let Some(newer) = state.newer_than(generation) {
                 return Ok(newer);
             }
@@ -224,7 +221,7 @@ impl CredentialSource {
     ) -> Result<Arc<Issued>, NoCredential> {
         let renewed = self.ask(reason, refused).await;
         if let Err(failure) = &renewed {
-            let mut state = self.state();
+            let mut state = self.state.lock();
             state.failures += 1;
             state.failure = Some(failure.clone());
         }
@@ -237,12 +234,12 @@ impl CredentialSource {
         refused: Option<&Arc<Issued>>,
     ) -> Result<Arc<Issued>, NoCredential> {
         let question = {
-            let mut state = self.state();
+            let mut state = self.state.lock();
             state.asked += 1;
             state.asked
         };
         let credential = self.request(reason, refused).await?;
-        let kept = self.state().keep(question, reason, &credential);
+        let kept = self.state.lock().keep(question, reason, &credential);
         kept.map_err(|unusable| self.failure(unusable))
     }
 
@@ -293,7 +290,7 @@ impl CredentialSource {
     /// Forgets the last credential and its refusals, although it may still be valid: the provider has another one, or none.
     #[cfg(feature = "oauth")]
     pub fn outdate(&self) {
-        let mut state = self.state();
+        let mut state = self.state.lock();
         // The provider may be answering a question with the old one at this moment.
         state.outdated = state.asked;
         state.last = None;
@@ -323,10 +320,6 @@ impl CredentialSource {
         if waiting.await.is_err() {
             std::future::pending::<()>().await;
         }
-    }
-
-    fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -1,17 +1,13 @@
 //! [`CallsInFlight`]: the calls on one connection, and which of them a request of the server belongs to.
 
-use std::{
-    collections::HashMap,
-    sync::{Arc, PoisonError},
-    time::Duration,
-};
+use std::{collections::HashMap, sync::Arc, time::Duration};
 
 use super::{
     clock::Clock,
     connection_users::ConnectionUsers,
     host::{CallOwner, OnBehalf},
 };
-use pegboard_base::sync::{Mutex, MutexGuard};
+use pegboard_base::sync::Mutex;
 
 /// How long a server may still ask for a cancelled call after it has read the cancellation.
 const GRACE: Duration = Duration::from_secs(5);
@@ -102,7 +98,7 @@ impl CallsInFlight {
     /// Adds a call until the returned value is dropped.
     pub(super) fn register(self: &Arc<Self>, on_behalf: OnBehalf<'_>) -> CallInFlight {
         let owner = Arc::new(CallOwner::new(on_behalf));
-        let mut table = self.lock();
+        let mut table = self.table.lock();
         table.is_private |= owner.is_private();
         table.last_number += 1;
         let number = table.last_number;
@@ -121,13 +117,13 @@ impl CallsInFlight {
     pub(super) fn attribute(&self, stream: Option<Arc<CallOwner>>) -> Attribution {
         match stream {
             Some(owner) => Attribution::Call(owner),
-            None => self.lock().attribute(self.clock.now()),
+            None => self.table.lock().attribute(self.clock.now()),
         }
     }
 
     /// Returns where a request goes that came on the response stream of a request that has ended.
     pub(super) fn attribute_late(&self) -> Attribution {
-        if self.lock().is_private {
+        if self.table.lock().is_private {
             return Attribution::Rejected(NO_CALL);
         }
         self.attribute(None)
@@ -135,24 +131,19 @@ impl CallsInFlight {
 
     /// Notes a response to a request that is not pending any more: the server has ended that call, and has read what was sent before the request.
     pub(super) fn late_response(&self, id: u64, is_result: bool) {
-        self.lock().late_response(id, is_result, self.clock.now());
+        self.table.lock().late_response(id, is_result, self.clock.now());
     }
 
     /// Notes progress of a request that is not pending any more.
     pub(super) fn late_progress(&self, id: u64) {
-        let mut table = self.lock();
+        let mut table = self.table.lock();
         let is_ignored = table.cancelled.iter().any(|call| call.request == id && call.is_read);
         table.ignores_cancellations |= is_ignored;
     }
 
     #[cfg(test)]
     pub(super) fn count(&self) -> usize {
-        self.lock().calls.len()
-    }
-
-    /// Every statement leaves the table valid, so a poisoned lock can be used.
-    fn lock(&self) -> MutexGuard<'_, Table> {
-        self.table.lock().unwrap_or_else(PoisonError::into_inner)
+        self.table.lock().calls.len()
     }
 }
 
@@ -264,7 +255,7 @@ impl CallInFlight {
 impl Drop for CallInFlight {
     fn drop(&mut self) {
         let now = self.calls.clock.now();
-        let mut table = self.calls.lock();
+        let mut table = self.calls.table.lock();
         table.calls.remove(&self.number);
         if !self.is_complete && !self.owner.is_unsent() {
             table.keep_cancelled(&self.owner, now);

@@ -5,7 +5,7 @@ use std::{
     any::Any,
     collections::{BTreeMap, VecDeque},
     fmt,
-    sync::{Arc, Mutex, PoisonError, Weak},
+    sync::{Arc, Weak},
     time::Duration,
 };
 
@@ -19,6 +19,7 @@ use super::{
     log_level::LogLevel,
     root::Root,
 };
+use pegboard_base::sync::Mutex;
 use pegboard_mask::ServerMasker;
 
 /// How many events a slow subscriber may lag behind before it misses some.
@@ -252,7 +253,7 @@ impl DesiredState {
     /// Admits one more sampling request if fewer than `limit` were admitted in the last minute.
     pub(super) fn admit_sampling(&self, limit: usize) -> bool {
         let now = Instant::now();
-        let mut sampled = self.sampled.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut sampled = self.sampled.lock();
         while sampled
             .front()
             .is_some_and(|at| now.duration_since(*at) >= Duration::from_secs(60))

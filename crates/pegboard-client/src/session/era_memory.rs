@@ -3,13 +3,13 @@
 use std::{
     collections::BTreeMap,
     path::{Path, PathBuf},
-    sync::{Mutex, PoisonError},
 };
 
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
 use pegboard_base::private_file;
+use pegboard_base::sync::Mutex;
 use pegboard_config::{Command, EraChoice, Transport};
 
 /// The most servers that are remembered. Each change rewrites the whole file, so it must stay small.
@@ -48,7 +48,7 @@ impl EraMemory {
     }
 
     pub(super) fn recall(&self, fingerprint: &str) -> Option<RememberedEra> {
-        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut known = self.known.lock();
         let known = known.get_or_insert_with(|| self.file.as_deref().and_then(read).unwrap_or_default());
         known.get(fingerprint).copied()
     }
@@ -62,7 +62,7 @@ impl EraMemory {
     }
 
     fn replace(&self, fingerprint: &str, era: Option<RememberedEra>) {
-        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut known = self.known.lock();
         let before = known.as_ref().and_then(|known| known.get(fingerprint));
         if before == era.as_ref() {
             return;

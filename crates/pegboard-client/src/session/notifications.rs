@@ -3,7 +3,7 @@
 use std::{
     collections::VecDeque,
     sync::{
-        Arc, Mutex, PoisonError,
+        Arc,
         atomic::{AtomicU64, Ordering},
     },
 };
@@ -20,6 +20,7 @@ use super::{
     task_updates::{TaskUpdateReceiver, TaskUpdates},
 };
 use pegboard_base::name::ServerName;
+use pegboard_base::sync::Mutex;
 use pegboard_mask::{Carried, Counts, ServerMasker};
 
 /// The longest log message that is published, in bytes of JSON.
@@ -169,7 +170,7 @@ impl Notifications {
         self.masker.hide_in(&mut log.logger);
         match &mut log.data {
             Value::String(text) => {
-                let mut open = self.open_log.lock().unwrap_or_else(PoisonError::into_inner);
+                let mut open = self.open_log.lock();
                 self.masker.current().mask_next(text, &mut open, &mut Counts::default());
             }
             data => {

@@ -4,10 +4,7 @@ mod response_receiver;
 
 pub(super) use response_receiver::{ExceededLimit, ResponseReceiver};
 
-use std::{
-    collections::HashMap,
-    sync::{Arc, PoisonError},
-};
+use std::{collections::HashMap, sync::Arc};
 
 use tokio::sync::{oneshot, watch};
 
@@ -20,7 +17,7 @@ use super::{
 };
 use crate::transport::{Delivery, EndReason, Sent, WireEnd};
 use pegboard_base::sync::{
-    Mutex, MutexGuard,
+    Mutex,
     atomic::{AtomicU64, Ordering},
 };
 use pegboard_mask::{LONG, ServerMasker};
@@ -86,7 +83,7 @@ impl PendingRequests {
             owner,
             delivery: delivery.clone(),
         };
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         if let Some(end) = &state.ended {
             return Err(Fault::ended(end.clone(), Sent::No));
         }
@@ -103,29 +100,29 @@ impl PendingRequests {
 
     /// Marks a request that opens a stream of notifications.
     pub(super) fn mark_stream(&self, id: u64) {
-        if let Some(slot) = self.lock().slots.get_mut(&id) {
+        if let Some(slot) = self.state.lock().slots.get_mut(&id) {
             slot.is_stream = true;
         }
     }
 
     pub(super) fn is_stream(&self, id: u64) -> bool {
-        self.lock().slots.get(&id).is_some_and(|slot| slot.is_stream)
+        self.state.lock().slots.get(&id).is_some_and(|slot| slot.is_stream)
     }
 
     /// Returns the owner of a request. Returns `None` if the request is not pending any more.
     pub(super) fn owner_of(&self, id: u64) -> Option<Option<Arc<CallOwner>>> {
-        self.lock().slots.get(&id).map(|slot| slot.owner.clone())
+        self.state.lock().slots.get(&id).map(|slot| slot.owner.clone())
     }
 
     /// Restarts the idle timeout of a request. Returns `false` if the request is not pending any more.
     pub(super) fn note_life(&self, id: u64) -> bool {
-        let state = self.lock();
+        let state = self.state.lock();
         let slot = state.slots.get(&id);
         slot.inspect(|slot| slot.delivery.note_life(self.clock.now())).is_some()
     }
 
     pub(super) fn contains(&self, id: u64) -> bool {
-        self.lock().slots.contains_key(&id)
+        self.state.lock().slots.contains_key(&id)
     }
 
     /// Returns `true` if a request with this id was ever registered.
@@ -135,12 +132,12 @@ impl PendingRequests {
 
     /// Removes a request. A late response to it is dropped. Returns its owner.
     pub(super) fn remove(&self, id: u64) -> Option<Arc<CallOwner>> {
-        self.lock().slots.remove(&id)?.owner
+        self.state.lock().slots.remove(&id)?.owner
     }
 
     /// Completes a request. Returns `false` if the request is not pending any more.
     pub(super) fn resolve(&self, id: u64, response: Result<Response, Fault>) -> bool {
-        let Some(slot) = self.lock().slots.remove(&id) else {
+        let Some(slot) = self.state.lock().slots.remove(&id) else {
             return false;
         };
         let fault = match response {
@@ -163,7 +160,7 @@ impl PendingRequests {
     pub(super) fn end(&self, mut end: WireEnd) {
         end.hide(&self.masker);
         let slots = {
-            let mut state = self.lock();
+            let mut state = self.state.lock();
             if state.ended.is_some() {
                 return;
             }
@@ -190,11 +187,6 @@ impl PendingRequests {
 
     #[cfg(test)]
     pub(super) fn count(&self) -> usize {
-        self.lock().slots.len()
-    }
-
-    /// Every statement leaves the state valid, so a poisoned lock can be used.
-    fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock().slots.len()
     }
 }

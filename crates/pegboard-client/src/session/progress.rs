@@ -1,10 +1,8 @@
 //! Progress of calls: routes progress notifications to the callers that subscribed, until the call, or the task that it became, ends.
 
-use std::{
-    collections::HashMap,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
-};
+use std::{collections::HashMap, sync::Arc};
 
+use pegboard_base::sync::Mutex;
 pub use pegboard_tools::tool_call::Progress;
 use tokio::sync::mpsc;
 
@@ -24,12 +22,12 @@ struct Subscriber {
 
 impl ProgressSubscribers {
     pub(super) fn has(&self, token: u64) -> bool {
-        self.lock().contains_key(&token)
+        self.0.lock().contains_key(&token)
     }
 
     /// Passes a progress notification on to its subscriber.
     pub(super) fn publish(&self, token: u64, progress: Progress) {
-        if let Some(subscriber) = self.lock().get_mut(&token) {
+        if let Some(subscriber) = self.0.lock().get_mut(&token) {
             subscriber.reached = Some((progress.progress, progress.total));
             let _ = subscriber.sink.try_send(progress);
         }
@@ -37,12 +35,7 @@ impl ProgressSubscribers {
 
     #[cfg(test)]
     pub(super) fn count(&self) -> usize {
-        self.lock().len()
-    }
-
-    /// Every statement leaves the table valid, so a poisoned lock can be used.
-    fn lock(&self) -> MutexGuard<'_, HashMap<u64, Subscriber>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock().len()
     }
 }
 
@@ -72,7 +65,7 @@ impl ProgressSubscription {
 
     /// Moves the subscription to the token of the call's next request.
     pub(super) fn rebind(&mut self, token: u64) {
-        let mut subscribers = self.subscribers.lock();
+        let mut subscribers = self.subscribers.0.lock();
         let before = self.token.replace(token).and_then(|before| subscribers.remove(&before));
         let subscriber = before.unwrap_or_else(|| Subscriber {
             sink: self.sink.clone(),
@@ -88,7 +81,7 @@ impl ProgressSubscription {
         }
         self.last_message = message.cloned();
         let reached = self.token.and_then(|token| {
-            let subscribers = self.subscribers.lock();
+            let subscribers = self.subscribers.0.lock();
             subscribers.get(&token).and_then(|subscriber| subscriber.reached)
         });
         let (progress, total) = reached.unwrap_or_else(|| {
@@ -106,7 +99,7 @@ impl ProgressSubscription {
 impl Drop for ProgressSubscription {
     fn drop(&mut self) {
         if let Some(token) = self.token {
-            self.subscribers.lock().remove(&token);
+            self.subscribers.0.lock().remove(&token);
         }
     }
 }

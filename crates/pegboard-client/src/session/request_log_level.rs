@@ -1,9 +1,11 @@
 //! The log level in the `_meta` of every request, in the era that sets it there.
 
 use std::sync::{
-    Arc, Mutex, PoisonError,
+    Arc,
     atomic::{AtomicBool, Ordering},
 };
+
+use pegboard_base::sync::Mutex;
 
 use super::log_level::LogLevel;
 
@@ -17,7 +19,7 @@ pub(super) struct RequestLogLevel {
 
 impl RequestLogLevel {
     pub(super) fn set(&self, level: Option<LogLevel>) {
-        *self.name.lock().unwrap_or_else(PoisonError::into_inner) = level.map(|level| level.as_str().into());
+        *self.name.lock() = level.map(|level| level.as_str().into());
         self.is_set.store(level.is_some(), Ordering::Relaxed);
     }
 
@@ -25,6 +27,6 @@ impl RequestLogLevel {
         if !self.is_set.load(Ordering::Relaxed) {
             return None;
         }
-        self.name.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.name.lock().clone()
     }
 }

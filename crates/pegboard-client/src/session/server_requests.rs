@@ -1,13 +1,13 @@
 //! The server's own requests to us that are in flight. While there are any, the server is not idle, and it may cancel them.
 
-use std::sync::{Arc, PoisonError};
+use std::sync::Arc;
 
 use serde_json::{Value, value::RawValue};
 use tokio_util::sync::CancellationToken;
 
 use super::{calls_in_flight::Attribution, clock::Clock};
 use pegboard_base::sync::{
-    Mutex, MutexGuard,
+    Mutex,
     atomic::{AtomicU64, Ordering},
 };
 
@@ -62,7 +62,7 @@ impl ServerRequests {
     pub(super) fn begin(self: &Arc<Self>, clock: Clock, id: &str) -> ServerRequestGuard {
         self.in_flight.fetch_add(1, Ordering::Relaxed);
         let cancelled = CancellationToken::new();
-        let mut table = self.lock();
+        let mut table = self.table.lock();
         table.last_number += 1;
         let number = table.last_number;
         table.entries.push(Entry {
@@ -82,7 +82,7 @@ impl ServerRequests {
     /// Cancels the requests with this id. Returns `false` if there is none.
     pub(super) fn cancel(&self, id: &str) -> bool {
         let id = canonical_id(id);
-        let table = self.lock();
+        let table = self.table.lock();
         let mut matching = table.entries.iter().filter(|entry| entry.id == id).peekable();
         let is_in_flight = matching.peek().is_some();
         matching.for_each(|entry| entry.cancelled.cancel());
@@ -97,10 +97,6 @@ impl ServerRequests {
     pub(super) fn last_response(&self) -> u64 {
         self.last_response.load(Ordering::Relaxed)
     }
-
-    fn lock(&self) -> MutexGuard<'_, RequestTable> {
-        self.table.lock().unwrap_or_else(PoisonError::into_inner)
-    }
 }
 
 impl ServerRequestGuard {
@@ -113,7 +109,11 @@ impl ServerRequestGuard {
 impl Drop for ServerRequestGuard {
     fn drop(&mut self) {
         let requests = &self.requests;
-        requests.lock().entries.retain(|entry| entry.number != self.number);
+        requests
+            .table
+            .lock()
+            .entries
+            .retain(|entry| entry.number != self.number);
         requests.last_response.store(self.clock.now(), Ordering::Relaxed);
         requests.in_flight.fetch_sub(1, Ordering::Relaxed);
     }

@@ -1,14 +1,12 @@
 //! Routes unsolicited task status notifications to the callers that poll those tasks.
 
-use std::{
-    collections::HashMap,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
-};
+use std::{collections::HashMap, sync::Arc};
 
 use serde::Deserialize;
 use tokio::sync::watch;
 
 use super::task_state::TaskState;
+use pegboard_base::sync::Mutex;
 use pegboard_mask::ServerMasker;
 
 /// The last reported state of each task that is being polled, by task id. Notifications about other tasks are dropped.
@@ -32,7 +30,7 @@ impl TaskUpdates {
         let Ok(TaskStatusParams { id, mut state }) = serde_json::from_str(params) else {
             return;
         };
-        if let Some(sender) = self.lock().get(&id) {
+        if let Some(sender) = self.0.lock().get(&id) {
             masker.hide_in(&mut state.message);
             sender.send_replace(Some(state));
         }
@@ -40,7 +38,7 @@ impl TaskUpdates {
 
     /// Subscribes to the notifications about a task from now on.
     pub(super) fn subscribe(self: &Arc<Self>, id: &str) -> TaskUpdateReceiver {
-        let mut senders = self.lock();
+        let mut senders = self.0.lock();
         let sender = senders.entry(id.to_owned()).or_insert_with(|| watch::Sender::new(None));
         let mut receiver = sender.subscribe();
         receiver.mark_unchanged();
@@ -54,11 +52,7 @@ impl TaskUpdates {
 
     #[cfg(test)]
     pub(super) fn count(&self) -> usize {
-        self.lock().len()
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Senders> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock().len()
     }
 }
 
@@ -85,7 +79,7 @@ impl TaskUpdateReceiver {
 
 impl Drop for TaskUpdateReceiver {
     fn drop(&mut self) {
-        let mut senders = self.updates.lock();
+        let mut senders = self.updates.0.lock();
         // The count includes this receiver.
         if senders.get(&self.id).is_some_and(|sender| sender.receiver_count() <= 1) {
             senders.remove(&self.id);

@@ -8,12 +8,13 @@ use std::{
     os::fd::{BorrowedFd, OwnedFd},
     process::{Child, ExitStatus, Stdio},
     sync::{
-        Arc, Mutex, MutexGuard, OnceLock, PoisonError,
+        Arc, OnceLock,
         atomic::{AtomicBool, AtomicU64, Ordering},
     },
     time::Duration,
 };
 
+use pegboard_base::sync::Mutex;
 use rustix::{
     event::{PollFd, PollFlags, Timespec, poll},
     net::{AddressFamily, RecvFlags, Shutdown, SocketFlags, SocketType, shutdown, socketpair},
@@ -118,13 +119,13 @@ impl GuardConnection {
         let id = self.server_count.fetch_add(1, Ordering::Relaxed);
         let (state, receiver) = watch::channel(ServerState::default());
         let tag = self.highest_tag.and_then(|highest| highest.checked_sub(id));
-        self.servers().insert(id, ServerRecord { tag, state });
+        self.servers.lock().insert(id, ServerRecord { tag, state });
         (id, tag.unwrap_or_default(), receiver)
     }
 
     /// Removes a server whose spawn request was not sent.
     pub(super) fn unregister(&self, id: u64) {
-        self.servers().remove(&id);
+        self.servers.lock().remove(&id);
     }
 
     /// Sends a request. Fails with `WouldBlock` if the guard does not read.
@@ -169,7 +170,7 @@ impl GuardConnection {
 
     /// Kills a server and its descendants without the guard. Returns whether all are gone.
     pub(super) fn kill_server(&self, id: u64) -> bool {
-        let server = self.servers().get(&id).map(|record| {
+        let server = self.servers.lock().get(&id).map(|record| {
             let process = record.process();
             (record.tag.map(|tag| tag..=tag), process.into_iter().collect::<Vec<_>>())
         });
@@ -192,7 +193,7 @@ impl GuardConnection {
             self.kill_orphans();
         }
         let why: Arc<str> = why.unwrap_or_else(|| "it was killed".to_owned()).into();
-        for (_, record) in self.servers().drain() {
+        for (_, record) in self.servers.lock().drain() {
             record.state.send_modify(|state| {
                 state.exit.get_or_insert_with(|| Err(why.clone()));
                 state.is_cleared = true;
@@ -223,7 +224,7 @@ impl GuardConnection {
 
     fn handle(&self, report: Report) {
         self.report_count.fetch_add(1, Ordering::Relaxed);
-        let mut servers = self.servers();
+        let mut servers = self.servers.lock();
         let (id, is_last) = match report {
             Report::Failed { id, .. } | Report::Refused { id } | Report::Cleared { id } => (id, true),
             Report::Started { id, .. } | Report::Exited { id, .. } => (id, false),
@@ -262,7 +263,7 @@ impl GuardConnection {
     fn kill_orphans(&self) {
         let count = self.server_count.load(Ordering::Relaxed);
         let tags = self.highest_tag.map(|highest| highest.saturating_sub(count)..=highest);
-        let processes: Vec<ProcessEntry> = self.servers().values().filter_map(ServerRecord::process).collect();
+        let processes: Vec<ProcessEntry> = self.servers.lock().values().filter_map(ServerRecord::process).collect();
         self.kill(tags.as_ref(), &processes);
     }
 
@@ -297,10 +298,6 @@ impl GuardConnection {
             std::thread::sleep(pause);
             pause = MAX_PAUSE.min(pause * 2);
         }
-    }
-
-    fn servers(&self) -> MutexGuard<'_, HashMap<u64, ServerRecord>> {
-        self.servers.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 /// Waits for a process that should have exited, and kills it if it has not.

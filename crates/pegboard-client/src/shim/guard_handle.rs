@@ -4,11 +4,12 @@ use std::{
     io,
     os::fd::BorrowedFd,
     sync::{
-        Arc, Mutex, PoisonError, Weak,
+        Arc, Weak,
         atomic::{AtomicBool, Ordering},
     },
 };
 
+use pegboard_base::sync::Mutex;
 use tokio::sync::watch;
 
 use super::{
@@ -40,7 +41,7 @@ impl GuardHandle {
         if IS_UNSHARED.load(Ordering::Relaxed) {
             return Self::launch();
         }
-        let mut current = CURRENT.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut current = CURRENT.lock();
         if let Some(guard) = current.upgrade()
             && guard.accepts_servers()
         {
@@ -77,7 +78,7 @@ impl GuardHandle {
 
     /// Sends a spawn request. Returns `None` if this guard accepts no more servers.
     pub(super) fn spawn(&self, files: &[BorrowedFd<'_>]) -> io::Result<Option<(u64, watch::Receiver<ServerState>)>> {
-        let _lock = self.spawn_lock.lock().unwrap_or_else(PoisonError::into_inner);
+        let _lock = self.spawn_lock.lock();
         if !self.accepts_servers() {
             return Ok(None);
         }

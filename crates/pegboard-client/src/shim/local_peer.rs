@@ -58,15 +58,9 @@ impl LocalPeer {
 
 #[cfg(target_os = "linux")]
 mod linux {
-    use std::{
-        ffi::OsStr,
-        fs,
-        net::SocketAddr,
-        os::unix::ffi::OsStrExt as _,
-        sync::{Mutex, PoisonError},
-        time::Duration,
-    };
+    use std::{ffi::OsStr, fs, net::SocketAddr, os::unix::ffi::OsStrExt as _, time::Duration};
 
+    use pegboard_base::sync::Mutex;
     use rustix::{
         io::Errno,
         process::{Pid, WaitId, WaitIdOptions, test_kill_process, waitid},
@@ -176,19 +170,14 @@ mod linux {
     fn has_other_guard() -> bool {
         static NONE_AT: Mutex<Option<Instant>> = Mutex::new(None);
         let is_recent = |at: &Instant| at.elapsed() < NO_GUARD_FOR;
-        if NONE_AT
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .as_ref()
-            .is_some_and(is_recent)
-        {
+        if NONE_AT.lock().as_ref().is_some_and(is_recent) {
             return false;
         }
         let (own, now) = (std::process::id(), Instant::now());
         let is_other = |entry: &ProcessEntry| entry.parent != own && process_role::is_guard(entry.pid);
         let found = all().iter().any(is_other);
         if !found {
-            *NONE_AT.lock().unwrap_or_else(PoisonError::into_inner) = Some(now);
+            *NONE_AT.lock() = Some(now);
         }
         found
     }

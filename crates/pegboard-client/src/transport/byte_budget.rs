@@ -9,11 +9,7 @@
 //! counts no longer for the connection that it came from, so that a client that does not read does not keep a server from being read. Such
 //! results may have half of the budget.
 
-use std::{
-    collections::BTreeMap,
-    sync::{Arc, PoisonError},
-    time::Duration,
-};
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use bytes::Bytes;
 use tokio::{
@@ -22,7 +18,7 @@ use tokio::{
 };
 
 use pegboard_base::sync::{
-    Mutex, MutexGuard,
+    Mutex,
     atomic::{AtomicUsize, Ordering},
 };
 
@@ -166,17 +162,13 @@ impl ByteBudget {
         // The part of a message without its envelope may be shorter than what needs a permit.
         if part.len() > FREE_BYTES / 2 {
             let limit = self.0.units.load(Ordering::Relaxed) / 2;
-            self.complete().hand_over(part.as_ptr().addr(), limit);
+            self.0.complete.lock().hand_over(part.as_ptr().addr(), limit);
         }
     }
 
     /// Whether the results that clients hold have taken all of their room.
     pub fn is_full_of_results(&self) -> bool {
-        self.complete().refused > 0
-    }
-
-    fn complete(&self) -> MutexGuard<'_, CompleteMessages> {
-        self.0.complete.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.complete.lock().refused > 0
     }
 
     /// The total in bytes.
@@ -390,7 +382,7 @@ impl PermittedMessage {
             permit,
             holder: Holder::Connection,
         };
-        budget.complete().messages.insert(address, complete);
+        budget.0.complete.lock().messages.insert(address, complete);
         Self {
             message,
             budget: budget.clone(),
@@ -401,7 +393,7 @@ impl PermittedMessage {
 impl Drop for PermittedMessage {
     fn drop(&mut self) {
         // Before the memory is free, so that no other message has the address yet.
-        let permit = self.budget.complete().remove(self.message.as_ptr().addr());
+        let permit = self.budget.0.complete.lock().remove(self.message.as_ptr().addr());
         drop(permit);
     }
 }

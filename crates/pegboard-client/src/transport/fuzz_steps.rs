@@ -4,7 +4,7 @@ use std::{
     collections::VecDeque,
     io,
     pin::Pin,
-    sync::{Arc, PoisonError},
+    sync::Arc,
     task::{Context, Poll},
 };
 
@@ -36,7 +36,7 @@ pub async fn read_lines(chunks: &[&[u8]], limit: usize) -> Lines {
     let recorder = Arc::new(Recorder::default());
     let stream = Chunks(chunks.iter().filter(|chunk| !chunk.is_empty()).copied().collect());
     let end = ndjson::read_lines(stream, recorder.clone(), limit, StdoutNoise::default()).await;
-    let mut lines = recorder.0.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut lines = recorder.0.lock();
     lines.end = end.to_string();
     std::mem::take(&mut *lines)
 }
@@ -46,13 +46,13 @@ struct Recorder(Mutex<Lines>);
 
 impl Inbox for Recorder {
     fn message(&self, message: Bytes) -> Option<u64> {
-        let mut lines = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut lines = self.0.lock();
         lines.messages.push(message.to_vec());
         None
     }
 
     fn too_long(&self, head: &[u8], tail: &[u8], _limit: usize) {
-        let mut lines = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut lines = self.0.lock();
         lines.skipped.push((head.to_vec(), tail.to_vec()));
     }
 

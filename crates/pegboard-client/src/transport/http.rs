@@ -57,7 +57,7 @@ impl Wire for Http {
         let (session, stop) = (self.session.clone(), self.stop.clone());
         let (id, is_modern) = (message.id, message.envelope.modern.is_some());
         // Locked during the spawn, so that the task cannot end before it is in the map.
-        let mut open = self.session.open_requests();
+        let mut open = self.session.open_requests.lock();
         let tasks = if id.is_some() { &self.tasks } else { &self.notifications };
         let task = tasks.spawn(async move {
             tokio::select! {
@@ -74,7 +74,7 @@ impl Wire for Http {
 
     /// Closes the request's stream. In the modern era that cancels the request; in the legacy era a cancellation must be sent as well.
     fn abandon(&self, id: u64) -> bool {
-        match self.session.open_requests().remove(&id) {
+        match self.session.open_requests.lock().remove(&id) {
             None => false,
             Some(open) => {
                 open.task.abort();
@@ -85,7 +85,7 @@ impl Wire for Http {
     }
 
     fn established(&self, envelope: &Envelope) -> Boxed<'static, ()> {
-        self.session.state().version.clone_from(&envelope.version);
+        self.session.state.lock().version.clone_from(&envelope.version);
         if envelope.modern.is_some() {
             return Box::pin(std::future::ready(()));
         }
@@ -106,7 +106,7 @@ impl Wire for Http {
     }
 
     fn has_session(&self) -> bool {
-        self.session.state().id.is_some()
+        self.session.state.lock().id.is_some()
     }
 
     fn close(&self) -> Boxed<'_, ()> {

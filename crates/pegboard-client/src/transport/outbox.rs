@@ -1,6 +1,6 @@
 //! The queue of outgoing messages of a wire that writes to one stream. Callers push; the writer takes batches.
 
-use std::{collections::VecDeque, sync::PoisonError};
+use std::collections::VecDeque;
 
 use tokio::sync::Notify;
 
@@ -13,7 +13,7 @@ use super::{
     request_failure::{FailureKind, WireFailure},
     wire::Inbox,
 };
-use pegboard_base::sync::{Mutex, MutexGuard};
+use pegboard_base::sync::Mutex;
 
 /// How many bytes may be queued. If the server reads nothing, requests fail instead of filling memory.
 const MAX_QUEUED_BYTES: usize = 64 << 20;
@@ -52,7 +52,7 @@ impl Outbox {
     /// Queues a message in program order. A message that exceeds a bound fails at once. For a request after [`close`](Self::close) nothing
     /// is reported here: the end of the wire follows and carries the reason.
     pub(super) fn push(&self, message: Outgoing, inbox: &dyn Inbox) {
-        let refused = self.lock().push(message, &self.quota);
+        let refused = self.queue.lock().push(message, &self.quota);
         match refused {
             None => self.filled.notify_one(),
             Some((message, Refusal::Closed)) => {
@@ -78,7 +78,7 @@ impl Outbox {
     pub(super) async fn next_batch(&self, batch: &mut Vec<Outgoing>) -> bool {
         loop {
             {
-                let mut queue = self.lock();
+                let mut queue = self.queue.lock();
                 queue.batch_written();
                 if !queue.messages.is_empty() {
                     queue.take_batch(batch);
@@ -95,13 +95,13 @@ impl Outbox {
 
     /// Refuses further messages. The queued ones are still written.
     pub(super) fn close(&self) {
-        self.lock().closed = true;
+        self.queue.lock().closed = true;
         self.filled.notify_one();
     }
 
     /// Drops the messages that were not written, because nobody writes them any more. Whoever waits for one of them is woken.
     pub(super) fn clear(&self) {
-        let mut queue = self.lock();
+        let mut queue = self.queue.lock();
         let dropped = std::mem::take(&mut queue.messages);
         queue.bytes = 0;
         queue.batch_written();
@@ -111,12 +111,7 @@ impl Outbox {
 
     #[cfg(all(test, feature = "explore"))]
     pub(super) fn queued_bytes(&self) -> usize {
-        self.lock().bytes
-    }
-
-    /// The queue is valid after every statement, so a poisoned lock can be used.
-    fn lock(&self) -> MutexGuard<'_, Queue> {
-        self.queue.lock().unwrap_or_else(PoisonError::into_inner)
+        self.queue.lock().bytes
     }
 }
 

@@ -1,11 +1,9 @@
 //! [`Places`]: a bound on something that clients have open, of which one principal gets no more than half.
 
-use std::{
-    collections::HashMap,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
-};
+use std::{collections::HashMap, sync::Arc};
 
 use pegboard::Principal;
+use pegboard_base::sync::Mutex;
 
 /// A number of places.
 #[derive(Clone, Debug)]
@@ -37,7 +35,7 @@ impl Places {
 
     /// Takes a place; `None` if all are taken, or half of them by this principal.
     pub(super) fn take(&self, principal: Option<&Principal>) -> Option<Place> {
-        let mut taken = self.lock();
+        let mut taken = self.taken.lock();
         let own = principal
             .and_then(|principal| taken.by_principal.get(principal))
             .copied();
@@ -55,15 +53,11 @@ impl Places {
             principal: principal.cloned(),
         })
     }
-
-    fn lock(&self) -> MutexGuard<'_, Taken> {
-        self.taken.lock().unwrap_or_else(PoisonError::into_inner)
-    }
 }
 
 impl Drop for Place {
     fn drop(&mut self) {
-        let mut taken = self.places.lock();
+        let mut taken = self.places.taken.lock();
         taken.all = taken.all.saturating_sub(1);
         let Some(principal) = &self.principal else { return };
         match taken.by_principal.get_mut(principal) {
@@ -89,7 +83,7 @@ mod tests {
         assert_eq!(of_ben.len(), 2);
         assert!(places.take(None).is_none());
         drop((of_ada, of_ben));
-        assert!(places.lock().by_principal.is_empty());
+        assert!(places.taken.lock().by_principal.is_empty());
         assert_eq!(
             std::iter::from_fn(|| places.take(None))
                 .take(9)

@@ -2,12 +2,13 @@
 
 use std::{
     collections::HashMap,
-    sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak},
+    sync::{Arc, OnceLock, Weak},
     time::Duration,
 };
 
 use http::StatusCode;
 use pegboard::{Pegboard, Principal, Provider, Toolset, View, board::GatewaySettings, credential::CallerRights};
+use pegboard_base::sync::Mutex;
 use pegboard_gateway::{CallLimits, Caller, TokenHolders};
 use tokio::time::Instant;
 use tokio_util::task::AbortOnDropHandle;
@@ -78,7 +79,7 @@ impl CallerToolsets {
         };
         // Read before the view, so that a change in between opens the toolset again.
         let settings = board.gateway_settings();
-        if let Some(entry) = lock(&self.kept).get_mut(&key)
+        if let Some(entry) = self.kept.lock().get_mut(&key)
             && entry.is_current(&key, &settings)
         {
             entry.used = Instant::now();
@@ -99,7 +100,7 @@ impl CallerToolsets {
     }
 
     fn keep(&self, key: Key, entry: Entry) {
-        let mut kept = lock(&self.kept);
+        let mut kept = self.kept.lock();
         let mut dropped = Vec::new();
         dropped.extend(kept.insert(key, entry));
         while kept.len() > MAX_KEPT {
@@ -121,7 +122,7 @@ impl CallerToolsets {
         let (kept, key) = (Arc::downgrade(&self.kept), key.clone());
         move || {
             let Some(kept) = kept.upgrade() else { return };
-            let mut kept = lock(&kept);
+            let mut kept = kept.lock();
             let has_ended = kept.get(&key).is_some_and(|entry| entry.holders.have_ended());
             let dropped = if has_ended { kept.remove(&key) } else { None };
             drop(kept);
@@ -186,13 +187,9 @@ async fn sweep(kept: Weak<Mutex<Kept>>) {
         let Some(kept) = kept.upgrade() else { return };
         let now = Instant::now();
         let is_idle = |entry: &Entry| now.duration_since(entry.used) >= IDLE;
-        let dropped: Vec<_> = lock(&kept).extract_if(|_, entry| is_idle(entry)).collect();
+        let dropped: Vec<_> = kept.lock().extract_if(|_, entry| is_idle(entry)).collect();
         drop(dropped);
     }
-}
-
-fn lock(kept: &Mutex<Kept>) -> MutexGuard<'_, Kept> {
-    kept.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 #[cfg(test)]
@@ -205,7 +202,7 @@ mod tests {
     async fn a_toolset_is_shared_until_it_was_idle_for_long() {
         let board = Pegboard::builder(Config::default()).open();
         let toolsets = CallerToolsets::default();
-        let kept = || lock(&toolsets.kept).len();
+        let kept = || toolsets.kept.lock().len();
         let open = |provider, purpose| toolsets.of(&board, &Caller::default(), provider, purpose).unwrap();
         open(Provider::Mcp, Purpose::Calls);
         open(Provider::Mcp, Purpose::Calls);

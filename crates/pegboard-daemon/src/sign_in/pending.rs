@@ -1,11 +1,9 @@
 //! [`PendingSignIns`]: the sign-ins that wait for their authorization server to send the browser back.
 
-use std::{
-    sync::{Mutex, MutexGuard, PoisonError},
-    time::Duration,
-};
+use std::time::Duration;
 
 use pegboard::{Principal, Secret, ServerName, SignIn};
+use pegboard_base::sync::Mutex;
 use tokio::time::Instant;
 
 /// How long a person may take.
@@ -39,7 +37,7 @@ pub(super) struct Pending<S = SignIn> {
 impl<S> PendingSignIns<S> {
     /// Adds a sign-in. Returns `false` if there are too many.
     pub(super) fn add(&self, pending: Pending<S>) -> bool {
-        let mut all = self.lock();
+        let mut all = self.0.lock();
         all.retain(|known| known.began.elapsed() < TIME);
         let is_own = |known: &Pending<S>| known.principal == pending.principal;
         let oldest = all.iter().position(is_own);
@@ -64,27 +62,23 @@ impl<S> PendingSignIns<S> {
         let is_meant = |known: &Pending<S>| {
             known.principal.as_ref() == principal && known.server == *server && known.began.elapsed() < TIME
         };
-        self.lock().iter().any(is_meant)
+        self.0.lock().iter().any(is_meant)
     }
 
     /// Ends the sign-ins of a principal to a server.
     pub(super) fn end(&self, principal: Option<&Principal>, server: &ServerName) {
         let is_meant = |known: &mut Pending<S>| known.principal.as_ref() == principal && known.server == *server;
-        let ended: Vec<_> = self.lock().extract_if(.., is_meant).collect();
+        let ended: Vec<_> = self.0.lock().extract_if(.., is_meant).collect();
         // Dropped without the lock.
         drop(ended);
     }
 
     /// Takes the sign-in of this browser that a redirect answers.
     pub(super) fn take(&self, cookie: &Secret, is_answered: impl Fn(&S) -> bool) -> Option<Pending<S>> {
-        let mut all = self.lock();
+        let mut all = self.0.lock();
         let is_meant = |known: &Pending<S>| is_answered(&known.sign_in) && known.cookie == *cookie;
         let at = all.iter().position(is_meant)?;
         Some(all.remove(at)).filter(|pending| pending.began.elapsed() < TIME)
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Vec<Pending<S>>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -120,7 +114,7 @@ mod tests {
         assert!(all.add(pending("ada", 3)));
         tokio::time::advance(TIME).await;
         assert!(all.add(pending("bob", 4)));
-        assert_eq!(all.lock().len(), 1);
+        assert_eq!(all.0.lock().len(), 1);
     }
 
     #[tokio::test(start_paused = true)]

@@ -1,8 +1,9 @@
 //! The capabilities of a client as a modern server is told them.
 
-use std::sync::{Arc, LazyLock, Mutex, PoisonError};
+use std::sync::{Arc, LazyLock};
 
 use bytes::Bytes;
+use pegboard_base::sync::Mutex;
 use pegboard_protocol::capability::extension;
 use serde_json::{
     Map, Value, json,
@@ -32,7 +33,7 @@ impl LastCapabilities {
     /// Returns what servers are told of this client.
     pub(super) fn of(&self, client: &Client) -> ForServers {
         let declared = client.capabilities();
-        let mut last = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut last = self.0.lock();
         if let Some((known, converted)) = &*last
             && known == declared
         {

@@ -3,7 +3,7 @@
 use std::{
     fmt,
     sync::{
-        Arc, Mutex, OnceLock, PoisonError,
+        Arc, OnceLock,
         atomic::{AtomicU64, Ordering},
     },
     time::Duration,
@@ -12,6 +12,7 @@ use std::{
 use pegboard::{
     Pegboard, Principal, Toolset, View, board::GatewaySettings, config::TokenConfig, credential::CallerRights,
 };
+use pegboard_base::sync::Mutex;
 use tokio::time::Instant;
 
 use super::{
@@ -140,13 +141,13 @@ impl ClientTools {
     /// Notes that a task was started, which its server keeps for `ttl`. The toolset is kept as long, because its own servers end with it.
     pub(super) fn keep_for_task(&self, ttl: Option<Duration>) {
         let until = Instant::now() + ttl.unwrap_or(MAX_TASK_TIME).min(MAX_TASK_TIME);
-        let mut last = self.tasks_until.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut last = self.tasks_until.lock();
         *last = Some(last.map_or(until, |last| last.max(until)));
     }
 
     /// Whether one of its tasks may still be asked after.
     pub(super) fn has_tasks(&self, now: Instant) -> bool {
-        let until = *self.tasks_until.lock().unwrap_or_else(PoisonError::into_inner);
+        let until = *self.tasks_until.lock();
         until.is_some_and(|until| now < until)
     }
 
@@ -186,7 +187,7 @@ pub(super) struct LegacyClient {
 impl LegacyClient {
     /// The client's toolset, opened again if the config says something else now.
     pub(super) fn tools(&self, board: &Pegboard, scope: &Scope, client: &Client) -> Result<Arc<ClientTools>, RpcError> {
-        let mut tools = self.tools.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut tools = self.tools.lock();
         if let Some(tools) = &*tools
             && tools.is_current(board, scope, client)
         {

@@ -2,11 +2,9 @@
 //!
 //! The stream of a resource's updates is opened before the request to subscribe is answered. It subscribes, and the answer waits for that.
 
-use std::{
-    collections::HashMap,
-    sync::{Mutex, PoisonError},
-};
+use std::collections::HashMap;
 
+use pegboard_base::sync::Mutex;
 use pegboard_protocol::code;
 use tokio::sync::oneshot;
 
@@ -25,7 +23,7 @@ pub(super) struct Confirmations(Mutex<HashMap<String, oneshot::Receiver<Confirme
 impl Confirmations {
     /// Expects a confirmation for a resource. It is sent with the returned value.
     pub(super) fn expect(&self, uri: &str) -> Option<oneshot::Sender<Confirmed>> {
-        let mut waiting = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut waiting = self.0.lock();
         if waiting.len() >= MAX_WAITING {
             return None;
         }
@@ -36,7 +34,7 @@ impl Confirmations {
 
     /// Waits for the confirmation of a resource.
     pub(super) async fn confirmed(&self, uri: &str) -> Confirmed {
-        let receiver = self.0.lock().unwrap_or_else(PoisonError::into_inner).remove(uri);
+        let receiver = self.0.lock().remove(uri);
         let failed = || RpcError::new(code::BUSY, "too many subscriptions wait for their servers; try again");
         match receiver {
             Some(receiver) => receiver.await.unwrap_or_else(|_| Err(failed())),

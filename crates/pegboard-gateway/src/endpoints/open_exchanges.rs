@@ -3,12 +3,13 @@
 use std::{
     collections::{HashMap, VecDeque},
     sync::{
-        Arc, Mutex, MutexGuard, PoisonError,
+        Arc,
         atomic::{AtomicU64, Ordering},
     },
 };
 
 use pegboard::ServerName;
+use pegboard_base::sync::Mutex;
 
 use super::{related_tasks::RelatedTasks, task_inputs::Inputs};
 use crate::protocol::{Exchange, RpcError};
@@ -73,7 +74,7 @@ impl OpenExchanges {
             exchange: exchange.clone(),
             number: self.last.fetch_add(1, Ordering::Relaxed),
         };
-        self.lock().insert(call.to_owned(), open);
+        self.open.lock().insert(call.to_owned(), open);
         Registered {
             exchanges: self.clone(),
             call: call.to_owned(),
@@ -87,13 +88,13 @@ impl OpenExchanges {
 
     /// The exchange of a call.
     pub(super) fn of_call(&self, call: &str) -> Option<Exchange> {
-        self.lock().get(call).map(|open| open.exchange.clone())
+        self.open.lock().get(call).map(|open| open.exchange.clone())
     }
 
     /// The exchange that a question for `call` belongs to. The call is empty if the library cannot tell which of several of the same principal
     /// it is: `candidates` are their ids.
     pub(super) fn find(&self, call: &str, candidates: &[String]) -> Found {
-        let open = self.lock();
+        let open = self.open.lock();
         if let Some(exact) = open.get(call) {
             return Found::Exchange(call.to_owned(), exact.exchange.clone());
         }
@@ -118,7 +119,7 @@ impl OpenExchanges {
 
     /// Adds a task whose questions its client polls, until the returned value is dropped. `request` waits for its result.
     pub(super) fn register_task(self: &Arc<Self>, request: &str, inputs: Arc<Inputs>) -> RegisteredTask {
-        self.lock_tasks().insert(request.to_owned(), inputs);
+        self.tasks.lock().insert(request.to_owned(), inputs);
         RegisteredTask {
             exchanges: self.clone(),
             request: request.to_owned(),
@@ -128,8 +129,8 @@ impl OpenExchanges {
     /// The task that a question for `request` is about. The request is empty if the library cannot tell which it is: then it is the only
     /// one, if there is no exchange either.
     pub(super) fn find_task(&self, request: &str) -> Option<Arc<Inputs>> {
-        let tasks = self.lock_tasks();
-        if request.is_empty() && tasks.len() == 1 && self.lock().is_empty() {
+        let tasks = self.tasks.lock();
+        if request.is_empty() && tasks.len() == 1 && self.open.lock().is_empty() {
             return tasks.values().next().cloned();
         }
         tasks.get(request).cloned()
@@ -138,7 +139,7 @@ impl OpenExchanges {
     /// Notes that the client of a call lacks what its server asked for. Only modern clients are told, and those are several.
     pub(super) fn note_lacking(&self, call: &str, error: RpcError) {
         if self.audience == Audience::Several {
-            let mut lacking = self.lacking.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut lacking = self.lacking.lock();
             if lacking.len() >= MAX_LACKING {
                 lacking.pop_front();
             }
@@ -148,7 +149,7 @@ impl OpenExchanges {
 
     /// Takes the note about a call that has ended.
     pub(super) fn take_lacking(&self, call: &str) -> Option<RpcError> {
-        let mut lacking = self.lacking.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut lacking = self.lacking.lock();
         let at = lacking.iter().position(|(noted, _)| noted == call)?;
         let (_, error) = lacking.remove(at)?;
         Some(error)
@@ -156,7 +157,7 @@ impl OpenExchanges {
 
     /// Remembers that a client was sent to a page.
     pub(super) fn note_elicitation(&self, id: &str) {
-        let mut ids = self.elicitations.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut ids = self.elicitations.lock();
         if ids.len() >= MAX_ELICITATIONS {
             ids.pop_front();
         }
@@ -165,13 +166,13 @@ impl OpenExchanges {
 
     /// Whether a client was sent to this page.
     pub(super) fn has_asked(&self, id: &str) -> bool {
-        let ids = self.elicitations.lock().unwrap_or_else(PoisonError::into_inner);
+        let ids = self.elicitations.lock();
         ids.iter().any(|known| known == id)
     }
 
     /// Remembers that a legacy client was sent to the sign-in page of a server.
     pub(super) fn note_sign_in(&self, id: &str, server: &ServerName) {
-        let mut pages = self.sign_ins.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut pages = self.sign_ins.lock();
         if pages.iter().any(|(known, _)| known == id) {
             return;
         }
@@ -183,19 +184,11 @@ impl OpenExchanges {
 
     /// Forgets the sign-in pages of a server, and returns their ids.
     pub(super) fn take_sign_ins(&self, server: &ServerName) -> Vec<String> {
-        let mut pages = self.sign_ins.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut pages = self.sign_ins.lock();
         let ids = pages.iter().filter(|(_, of)| of == server).map(|(id, _)| id.clone());
         let ids = ids.collect();
         pages.retain(|(_, of)| of != server);
         ids
-    }
-
-    fn lock_tasks(&self) -> MutexGuard<'_, HashMap<String, Arc<Inputs>>> {
-        self.tasks.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn lock(&self) -> MutexGuard<'_, HashMap<String, Open>> {
-        self.open.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -225,7 +218,7 @@ pub(super) struct Registered {
 
 impl Drop for Registered {
     fn drop(&mut self) {
-        let removed = self.exchanges.lock().remove(&self.call);
+        let removed = self.exchanges.open.lock().remove(&self.call);
         // Dropped outside the lock: it may be the last handle of its request.
         drop(removed);
     }
@@ -240,7 +233,7 @@ pub(super) struct RegisteredTask {
 
 impl Drop for RegisteredTask {
     fn drop(&mut self) {
-        self.exchanges.lock_tasks().remove(&self.request);
+        self.exchanges.tasks.lock().remove(&self.request);
     }
 }
 

@@ -1,11 +1,9 @@
 //! [`OwnTasks`]: which tasks each principal has started, for its lists of tasks. Tokens with other rights do not see them.
 
-use std::{
-    collections::{HashMap, VecDeque},
-    sync::{Mutex, MutexGuard, PoisonError},
-};
+use std::collections::{HashMap, VecDeque};
 
 use bytes::Bytes;
+use pegboard_base::sync::Mutex;
 
 use super::{client_tools::Owner, request_state::Kept};
 
@@ -33,7 +31,7 @@ pub(super) struct OwnTask {
 impl OwnTasks {
     /// Remembers a task.
     pub(super) fn add(&self, owner: &Owner, task: OwnTask) {
-        let mut all = self.lock();
+        let mut all = self.0.lock();
         if all.len() >= MAX_PRINCIPALS && !all.contains_key(owner) {
             // Lists are a convenience; one principal's must not cost another its memory.
             return;
@@ -51,7 +49,7 @@ impl OwnTasks {
 
     /// The principal's tasks, oldest first.
     pub(super) fn of(&self, owner: &Owner) -> Vec<OwnTask> {
-        let all = self.lock();
+        let all = self.0.lock();
         all.get(owner)
             .map(|tasks| tasks.iter().cloned().collect())
             .unwrap_or_default()
@@ -59,22 +57,18 @@ impl OwnTasks {
 
     /// The principal's task with this id.
     pub(super) fn find(&self, owner: &Owner, id: &str) -> Option<OwnTask> {
-        let all = self.lock();
+        let all = self.0.lock();
         all.get(owner)?.iter().find(|task| task.id == id).cloned()
     }
 
     /// The client's id of the principal's task that a server calls `text`.
     pub(super) fn id_of(&self, owner: &Owner, server: &str, text: &str) -> Option<String> {
-        let all = self.lock();
+        let all = self.0.lock();
         let task = all
             .get(owner)?
             .iter()
             .find(|task| task.kept.server == server && task.kept.text == text);
         task.map(|task| task.id.clone())
-    }
-
-    fn lock(&self) -> MutexGuard<'_, HashMap<Owner, VecDeque<OwnTask>>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -1,10 +1,8 @@
 //! The task that a message is about, as `_meta` names it: by the server's id towards the server, by the client's id towards the client.
 
-use std::{
-    collections::VecDeque,
-    sync::{Mutex, MutexGuard, PoisonError},
-};
+use std::collections::VecDeque;
 
+use pegboard_base::sync::Mutex;
 use pegboard_protocol::meta;
 use serde_json::Value;
 
@@ -27,7 +25,7 @@ struct KnownTask {
 impl RelatedTasks {
     /// Remembers the id by which a client knows a server's task.
     pub(super) fn note(&self, server: &str, theirs: &str, ours: &str) {
-        let mut known = self.lock();
+        let mut known = self.0.lock();
         known.retain(|task| (task.server.as_str(), task.theirs.as_str()) != (server, theirs));
         if known.len() >= MAX_TASKS {
             known.pop_front();
@@ -41,15 +39,11 @@ impl RelatedTasks {
 
     /// The id by which a client knows a server's task; `None` if it has no such task.
     pub(super) fn id_of(&self, server: &str, theirs: &str) -> Option<String> {
-        let known = self.lock();
+        let known = self.0.lock();
         let task = known
             .iter()
             .find(|task| task.server == server && task.theirs == theirs)?;
         Some(task.ours.clone())
-    }
-
-    fn lock(&self) -> MutexGuard<'_, VecDeque<KnownTask>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -108,7 +102,7 @@ mod tests {
             tasks.note("s", &id.to_string(), "sealed");
             tasks.note("s", "1", "again");
         }
-        assert_eq!(tasks.lock().len(), MAX_TASKS);
+        assert_eq!(tasks.0.lock().len(), MAX_TASKS);
         assert_eq!(tasks.id_of("s", "0"), None);
         assert_eq!(tasks.id_of("s", "1").as_deref(), Some("again"));
     }

@@ -1,11 +1,9 @@
 //! [`BoardEndpoints`]: the endpoints of a board by path.
 
-use std::{
-    collections::HashMap,
-    sync::{Arc, PoisonError, RwLock},
-};
+use std::{collections::HashMap, sync::Arc};
 
 use pegboard::{Pegboard, Principal, ServerName, board::GatewaySettings};
+use pegboard_base::sync::RwLock;
 
 use super::{board::BoardEndpoint, scope::Scope, server::ServerEndpoint};
 use crate::{
@@ -65,7 +63,7 @@ impl BoardEndpoints {
 
     fn find(&self, target: Target<'_>) -> Option<Arc<Endpoint>> {
         {
-            let known = self.known.read().unwrap_or_else(PoisonError::into_inner);
+            let known = self.known.read();
             if Arc::ptr_eq(&known.settings, &self.board.gateway_settings()) {
                 let found = match target {
                     Target::Board => Some(&known.board),
@@ -85,7 +83,7 @@ impl BoardEndpoints {
     /// Creates an endpoint, and drops those of views and servers that are gone.
     fn create(&self, target: Target<'_>) -> Option<Arc<Endpoint>> {
         let settings = self.board.gateway_settings();
-        let mut known = self.known.write().unwrap_or_else(PoisonError::into_inner);
+        let mut known = self.known.write();
         let known = &mut *known;
         let views = known.views.extract_if(|name, _| !settings.views.contains_key(name));
         let servers = known.servers.extract_if(|name, _| !self.board.has_server(name));
@@ -125,7 +123,7 @@ impl BoardEndpoints {
     }
 
     fn each(&self, act: impl Fn(&Endpoint)) {
-        let known = self.known.read().unwrap_or_else(PoisonError::into_inner);
+        let known = self.known.read();
         let servers = known.servers.values().chain(known.approved.values());
         let others = known.views.values().chain(servers);
         let all: Vec<_> = others.chain([&known.board]).cloned().collect();

@@ -2,11 +2,12 @@
 
 use std::{
     collections::HashMap,
-    sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak},
+    sync::{Arc, OnceLock, Weak},
     time::Duration,
 };
 
 use pegboard::Pegboard;
+use pegboard_base::sync::Mutex;
 use tokio::time::Instant;
 use tokio_util::task::AbortOnDropHandle;
 
@@ -51,7 +52,7 @@ impl SharedTools {
     /// The toolset of an owner's modern clients, opened if there is none or the config has changed.
     pub(super) fn of(&self, board: &Pegboard, scope: &Scope, client: &Client) -> Result<Arc<ClientTools>, RpcError> {
         let key = (Owner::of(client), client.caller().limits());
-        if let Some(entry) = lock(&self.kept).get_mut(&key)
+        if let Some(entry) = self.kept.lock().get_mut(&key)
             && entry.tools.is_current(board, scope, client)
         {
             entry.used = Instant::now();
@@ -66,7 +67,7 @@ impl SharedTools {
     fn keep(&self, key: Key, tools: Arc<ClientTools>, caller: &Caller) {
         let mut holders = TokenHolders::default();
         holders.add(caller, self.end_of(&key));
-        let mut kept = lock(&self.kept);
+        let mut kept = self.kept.lock();
         let used = Instant::now();
         let mut dropped = Vec::new();
         dropped.extend(kept.insert(key, Entry { tools, used, holders }));
@@ -88,7 +89,7 @@ impl SharedTools {
         let (kept, key) = (Arc::downgrade(&self.kept), key.clone());
         move || {
             let Some(kept) = kept.upgrade() else { return };
-            let mut kept = lock(&kept);
+            let mut kept = kept.lock();
             let has_ended = kept.get(&key).is_some_and(|entry| {
                 let awaits_client = entry.holders.have_expired() && entry.tools.has_tasks(Instant::now());
                 entry.holders.have_ended() && !awaits_client
@@ -111,7 +112,7 @@ async fn sweep(kept: Weak<Mutex<Kept>>) {
             let is_old = now.duration_since(entry.used) >= IDLE;
             is_old && Arc::strong_count(&entry.tools) == 1 && !entry.tools.has_tasks(now)
         };
-        let mut kept = lock(&kept);
+        let mut kept = kept.lock();
         let dropped: Vec<_> = kept.extract_if(|_, entry| is_idle(entry)).collect();
         for entry in kept.values() {
             entry.tools.wanted_levels.sweep(now);
@@ -119,10 +120,6 @@ async fn sweep(kept: Weak<Mutex<Kept>>) {
         drop(kept);
         drop(dropped);
     }
-}
-
-fn lock(kept: &Mutex<Kept>) -> MutexGuard<'_, Kept> {
-    kept.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 #[cfg(test)]
@@ -147,7 +144,7 @@ mod tests {
         let open = |principal| shared.of(&board, &Scope::Board, &client(principal)).unwrap();
         open(Some(Principal::new("ada"))).keep_for_task(Some(Duration::from_secs(3600)));
         open(None);
-        let kept = || lock(&shared.kept).len();
+        let kept = || shared.kept.lock().len();
         assert_eq!(kept(), 2);
         tokio::time::sleep(IDLE + 2 * SWEEP).await;
         assert_eq!(kept(), 1, "the one without a task is dropped");
@@ -169,7 +166,7 @@ mod tests {
         let board = Pegboard::builder(Config::default()).open();
         let shared = SharedTools::default();
         let open = |client: &Client| shared.of(&board, &Scope::Board, client).unwrap();
-        let kept = || lock(&shared.kept).len();
+        let kept = || shared.kept.lock().len();
         let soon = || tokio::time::sleep(Duration::from_millis(1));
         let (first, second, other) = (client_of("ada"), client_of("ada"), client_of("bob"));
         for client in [&first, &second, &first, &other] {

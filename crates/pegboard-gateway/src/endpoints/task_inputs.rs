@@ -5,11 +5,12 @@
 
 use std::{
     collections::{BTreeMap, HashMap},
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::Arc,
     time::Duration,
 };
 
 use bytes::Bytes;
+use pegboard_base::sync::Mutex;
 use pegboard_protocol::code;
 use serde_json::{Map, Value, json};
 use tokio::{
@@ -66,7 +67,7 @@ impl TaskInputs {
         capabilities: &Bytes,
         fetch: impl FnOnce(Arc<Inputs>) -> AbortOnDropHandle<()>,
     ) -> Result<Arc<Inputs>, RpcError> {
-        let mut all = self.lock();
+        let mut all = self.0.lock();
         all.retain(|_, waiting| !waiting.fetching.is_finished());
         if let Some(waiting) = all.get(id) {
             return Ok(waiting.inputs.clone());
@@ -90,15 +91,11 @@ impl TaskInputs {
 
     /// Passes the client's answers on. Those to questions that are not open are ignored: the client may repeat itself.
     pub(super) fn answer(&self, id: &str, answers: Map<String, Value>) {
-        let inputs = self.lock().get(id).map(|waiting| waiting.inputs.clone());
+        let inputs = self.0.lock().get(id).map(|waiting| waiting.inputs.clone());
         let Some(inputs) = inputs else { return };
         for (key, answer) in answers {
             inputs.answer(&key, answer);
         }
-    }
-
-    fn lock(&self) -> MutexGuard<'_, HashMap<String, Waiting>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

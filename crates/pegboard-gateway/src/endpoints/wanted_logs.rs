@@ -1,12 +1,9 @@
 //! [`WantedLevels`]: the levels from which on the clients of a toolset want the logs of its servers.
 
-use std::{
-    collections::HashMap,
-    sync::{Mutex, MutexGuard, PoisonError},
-    time::Duration,
-};
+use std::{collections::HashMap, time::Duration};
 
 use pegboard::{Toolset, watch};
+use pegboard_base::sync::Mutex;
 use tokio::time::Instant;
 
 use super::open_exchanges::Audience;
@@ -41,7 +38,7 @@ impl WantedLevels {
     /// Makes a server log from this level on. A legacy client has one level; those of modern clients last as long as they are used.
     pub(super) async fn want(&self, toolset: &Toolset, server: &str, level: LogLevel) {
         let key = (server.to_owned(), level);
-        if let Some(known) = self.lock().get_mut(&key) {
+        if let Some(known) = self.wanted.lock().get_mut(&key) {
             known.used = Instant::now();
             return;
         }
@@ -52,7 +49,7 @@ impl WantedLevels {
             _logs: logs.ok(),
             used: Instant::now(),
         };
-        let mut all = self.lock();
+        let mut all = self.wanted.lock();
         let mut dropped: Vec<_> = match self.audience {
             Audience::OneClient => all.extract_if(|(known, _), _| known == server).collect(),
             Audience::Several => Vec::new(),
@@ -68,11 +65,7 @@ impl WantedLevels {
             return;
         }
         let is_old = |wanted: &Wanted| now.duration_since(wanted.used) >= LINGER;
-        let dropped: Vec<_> = self.lock().extract_if(|_, wanted| is_old(wanted)).collect();
+        let dropped: Vec<_> = self.wanted.lock().extract_if(|_, wanted| is_old(wanted)).collect();
         drop(dropped);
-    }
-
-    fn lock(&self) -> MutexGuard<'_, HashMap<(String, LogLevel), Wanted>> {
-        self.wanted.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

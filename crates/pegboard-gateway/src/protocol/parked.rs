@@ -4,11 +4,12 @@ use std::{
     collections::HashMap,
     hash::{BuildHasher as _, RandomState},
     panic::AssertUnwindSafe,
-    sync::{Arc, Mutex, MutexGuard, PoisonError, Weak},
+    sync::{Arc, Weak},
 };
 
 use futures_util::{FutureExt, future::BoxFuture};
 use pegboard::Principal;
+use pegboard_base::sync::Mutex;
 use pegboard_protocol::{RpcError, code};
 use ring::digest::{SHA256, digest};
 use serde_json::{Map, Value, json};
@@ -123,11 +124,11 @@ impl ParkedCalls {
             changed: Notify::new(),
             limits: self.limits.clone(),
         });
-        let mut calls = self.calls();
+        let mut calls = self.calls.lock();
         let evicted = self.make_room(&mut calls, &call)?;
         // Under the lock, so that a call that is removed has a task to abort.
         let task = tokio::spawn(drive(work, call.clone(), Arc::downgrade(self)));
-        call.state().task = Some(task.abort_handle());
+        call.state.lock().task = Some(task.abort_handle());
         calls.insert(call.id, call.clone());
         drop(calls);
         if let Some(evicted) = evicted {
@@ -148,7 +149,7 @@ impl ParkedCalls {
         if calls.len() < self.limits.parked_calls && own().count() < self.limits.parked_calls_per_principal {
             return Ok(None);
         }
-        let waiting = own().filter_map(|call| Some((call.state().until?, call.id)));
+        let waiting = own().filter_map(|call| Some((call.state.lock().until?, call.id)));
         let oldest = waiting.min().and_then(|(_, id)| calls.remove(&id));
         match oldest {
             Some(oldest) if oldest.expire() => Ok(Some(oldest)),
@@ -173,7 +174,7 @@ impl ParkedCalls {
         if replica != self.replica {
             return Err(elsewhere());
         }
-        let call = self.calls().get(&id).cloned().ok_or_else(unknown)?;
+        let call = self.calls.lock().get(&id).cloned().ok_or_else(unknown)?;
         if call.shared.client.caller() != client.caller() || call.origin.peer != origin.peer {
             return Err(unknown());
         }
@@ -182,7 +183,7 @@ impl ParkedCalls {
                 "`requestState` belongs to a request with another method or other params; send the same as before";
             return Err(RpcError::invalid_params(message));
         }
-        let mut state = call.state();
+        let mut state = call.state.lock();
         if state.is_expired {
             return Err(unknown());
         }
@@ -199,7 +200,7 @@ impl ParkedCalls {
 
     /// Removes a call and aborts its work.
     pub(super) fn remove(&self, call: &ParkedCall) {
-        let removed = self.calls().remove(&call.id);
+        let removed = self.calls.lock().remove(&call.id);
         if let Some(call) = removed {
             call.abort(EarlyEnd::SessionEnded);
         }
@@ -216,7 +217,7 @@ impl ParkedCalls {
     }
 
     fn remove_all(&self, end: EarlyEnd, is_gone: impl Fn(&ParkedCall) -> bool) {
-        let mut calls = self.calls();
+        let mut calls = self.calls.lock();
         let gone: Vec<_> = calls.extract_if(|_, call| is_gone(call)).collect();
         drop(calls);
         gone.iter().for_each(|(_, call)| call.abort(end));
@@ -224,17 +225,14 @@ impl ParkedCalls {
 
     #[cfg(test)]
     pub(super) fn len(&self) -> usize {
-        self.calls().len()
-    }
-
-    fn calls(&self) -> MutexGuard<'_, HashMap<u128, Arc<ParkedCall>>> {
-        self.calls.lock().unwrap_or_else(PoisonError::into_inner)
+        self.calls.lock().len()
     }
 }
 
 impl Drop for ParkedCalls {
     fn drop(&mut self) {
-        self.calls()
+        self.calls
+            .lock()
             .values()
             .for_each(|call| call.abort(EarlyEnd::SessionEnded));
     }
@@ -283,7 +281,7 @@ impl ParkedCall {
     /// Ends the attachment of a request, which got a result that asks for input. Returns the sealed state for the next request.
     pub(super) fn detach(&self) -> Result<String, RpcError> {
         self.shared.stream.park();
-        let mut state = self.state();
+        let mut state = self.state.lock();
         state.round += 1;
         state.until = Some(Instant::now() + self.limits.question_time);
         let mut text = self.replica.to_be_bytes().to_vec();
@@ -297,13 +295,13 @@ impl ParkedCall {
     /// Ends the attachment of a request that was refused. The state that it used stays good.
     pub(super) fn release(&self) {
         self.shared.stream.park();
-        self.state().until = Some(Instant::now() + self.limits.question_time);
+        self.state.lock().until = Some(Instant::now() + self.limits.question_time);
         self.changed.notify_waiters();
     }
 
     /// Takes the outcome, if the work is done.
     pub(super) fn take_outcome(&self) -> Option<Answer> {
-        self.state().outcome.take()
+        self.state.lock().outcome.take()
     }
 
     fn principal(&self) -> Option<&Principal> {
@@ -312,14 +310,14 @@ impl ParkedCall {
 
     /// Ends the call if no request is attached. Returns `false` otherwise.
     fn expire(&self) -> bool {
-        let mut state = self.state();
+        let mut state = self.state.lock();
         state.is_expired |= state.until.is_some();
         state.is_expired
     }
 
     /// Aborts the work. A request that is attached gets an error, and no other can be attached any more.
     fn abort(&self, end: EarlyEnd) {
-        let mut state = self.state();
+        let mut state = self.state.lock();
         state.is_expired = true;
         if state.outcome.is_none() {
             state.outcome = Some(Err(end.error(self.shared.may_have_executed())));
@@ -337,7 +335,7 @@ impl ParkedCall {
             let changed = self.changed.notified();
             let mut changed = std::pin::pin!(changed);
             changed.as_mut().enable();
-            let until = self.state().until;
+            let until = self.state.lock().until;
             match until {
                 None => changed.await,
                 Some(until) => tokio::select! {
@@ -345,7 +343,7 @@ impl ParkedCall {
                     () = changed => {}
                     () = tokio::time::sleep_until(until) => {
                         // Unless a request was attached in the last moment.
-                        let mut state = self.state();
+                        let mut state = self.state.lock();
                         state.is_expired = state.until == Some(until);
                         if state.is_expired {
                             return;
@@ -354,10 +352,6 @@ impl ParkedCall {
                 },
             }
         }
-    }
-
-    fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -370,7 +364,7 @@ async fn drive(work: BoxFuture<'static, Answer>, call: Arc<ParkedCall>, calls: W
         () = call.expired() => None,
     };
     if let Some(outcome) = outcome {
-        call.state().outcome = Some(outcome);
+        call.state.lock().outcome = Some(outcome);
         call.shared.stream.wake();
         // The request that takes the outcome removes the call, which aborts this task.
         call.expired().await;

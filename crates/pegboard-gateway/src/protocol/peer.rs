@@ -4,13 +4,14 @@ use std::{
     collections::HashMap,
     fmt,
     sync::{
-        Arc, Mutex, MutexGuard, PoisonError,
+        Arc,
         atomic::{AtomicU64, Ordering},
     },
 };
 
 use bytes::Bytes;
 use futures_util::{StreamExt, stream::BoxStream};
+use pegboard_base::sync::Mutex;
 use pegboard_protocol::{RequestId, RpcError, Version, code, method::notification};
 use tokio::sync::mpsc;
 use tokio_util::task::AbortOnDropHandle;
@@ -47,6 +48,7 @@ pub(crate) struct Peer {
     pub(super) questions: Arc<Questions>,
     level: Arc<LowestLevel>,
     limits: Limits,
+    /// Locked for a lookup or an insert only, never across an await.
     state: Mutex<State>,
 }
 
@@ -89,7 +91,7 @@ impl Peer {
 
     /// The version of the handshake.
     pub(crate) fn version(&self) -> Option<Version> {
-        self.state().client.as_ref().map(|client| client.version())
+        self.state.lock().client.as_ref().map(|client| client.version())
     }
 
     /// Whether the version has batches.
@@ -100,7 +102,7 @@ impl Peer {
     /// The number of requests in flight.
     #[cfg(test)]
     pub(super) fn in_flight(&self) -> usize {
-        self.state().in_flight.len()
+        self.state.lock().in_flight.len()
     }
 
     /// Where the messages go that belong to no request.
@@ -118,7 +120,7 @@ impl Peer {
             }
             notification::INITIALIZED => self.send_events(),
             _ => {
-                let client = self.state().client.clone();
+                let client = self.state.lock().client.clone();
                 if let Some(client) = client {
                     self.service.notified(&client, notification);
                 }
@@ -134,7 +136,7 @@ impl Peer {
     /// Ends the session: cancels what is in flight, each request with an error that names `end`, and stops its events. The wire must poll the
     /// requests, so that they are answered.
     pub(crate) fn close(&self, end: EarlyEnd) {
-        let mut state = self.state();
+        let mut state = self.state.lock();
         state.is_closed = true;
         state.in_flight.values().for_each(|shared| shared.stream.end(end));
         let ended = (state.events.take(), std::mem::take(&mut state.subscriptions));
@@ -145,12 +147,12 @@ impl Peer {
 
     /// Whether requests are in flight that end by themselves.
     pub(crate) fn has_requests(&self) -> bool {
-        self.state().in_flight.values().any(|shared| !shared.is_listening)
+        self.state.lock().in_flight.values().any(|shared| !shared.is_listening)
     }
 
     /// Ends the requests with which the client only listens, without a response.
     pub(super) fn end_listening(&self) {
-        let state = self.state();
+        let state = self.state.lock();
         let listening = state.in_flight.values().filter(|shared| shared.is_listening);
         let listening: Vec<Arc<Shared>> = listening.cloned().collect();
         drop(state);
@@ -159,7 +161,7 @@ impl Peer {
 
     /// Polls the requests in flight again, so that they notice what has changed.
     pub(super) fn wake(&self) {
-        let state = self.state();
+        let state = self.state.lock();
         let in_flight: Vec<Arc<Shared>> = state.in_flight.values().cloned().collect();
         drop(state);
         in_flight.iter().for_each(|shared| shared.stream.wake());
@@ -168,7 +170,7 @@ impl Peer {
     /// Stores the client of a handshake. A second handshake starts anew.
     pub(super) fn settle(&self, client: Arc<Client>) {
         self.level.set(None);
-        let mut state = self.state();
+        let mut state = self.state.lock();
         state.client = Some(client);
         let ended = (state.events.take(), std::mem::take(&mut state.subscriptions));
         drop(state);
@@ -176,7 +178,7 @@ impl Peer {
     }
 
     pub(super) fn client(&self) -> Option<Arc<Client>> {
-        self.state().client.clone()
+        self.state.lock().client.clone()
     }
 
     pub(super) fn set_level(&self, level: LogLevel) {
@@ -189,7 +191,7 @@ impl Peer {
 
     /// Lists a request as in flight. Refuses an id that is taken, and one request too many.
     pub(super) fn enter(self: &Arc<Self>, id: &RequestId, shared: &Arc<Shared>) -> Result<Entry, RpcError> {
-        let mut state = self.state();
+        let mut state = self.state.lock();
         self.check_entry(&state, id)?;
         state.in_flight.insert(id.clone(), shared.clone());
         drop(state);
@@ -201,7 +203,7 @@ impl Peer {
 
     /// Refuses a request that [`Peer::enter`] would refuse, if it is answered at once.
     pub(super) fn check(&self, id: &str) -> Result<(), RpcError> {
-        self.check_entry(&self.state(), id)
+        self.check_entry(&self.state.lock(), id)
     }
 
     fn check_entry(&self, state: &State, id: &str) -> Result<(), RpcError> {
@@ -223,7 +225,7 @@ impl Peer {
 
     /// Sends a resource's updates to the outbox until [`Peer::unsubscribe`].
     pub(super) fn subscribe(&self, uri: String, updates: BoxStream<'static, Event>) -> Result<(), RpcError> {
-        let mut state = self.state();
+        let mut state = self.state.lock();
         if state.subscriptions.len() >= MAX_SUBSCRIPTIONS && !state.subscriptions.contains_key(&uri) {
             let message = format!("{MAX_SUBSCRIPTIONS} resources are subscribed; unsubscribe from one first");
             return Err(RpcError::new(code::BUSY, message));
@@ -235,14 +237,14 @@ impl Peer {
     }
 
     pub(super) fn unsubscribe(&self, uri: &str) {
-        let removed = self.state().subscriptions.remove(uri);
+        let removed = self.state.lock().subscriptions.remove(uri);
         drop(removed);
     }
 
     /// Cancels the request with this id. An unknown id is ignored: the response may already have been sent.
     fn cancel(&self, id: &[u8]) {
         let id = std::str::from_utf8(id).ok().and_then(|id| RequestId::parse(id).ok());
-        let shared = id.and_then(|id| self.state().in_flight.get(&id).cloned());
+        let shared = id.and_then(|id| self.state.lock().in_flight.get(&id).cloned());
         if let Some(shared) = shared {
             shared.stream.cancel();
         }
@@ -258,7 +260,7 @@ impl Peer {
             others: true,
         };
         let events = self.forward(self.service.listen(&client, filter));
-        let mut state = self.state();
+        let mut state = self.state.lock();
         let replaced = if state.is_closed {
             Some(events)
         } else {
@@ -280,11 +282,6 @@ impl Peer {
                 }
             }
         }))
-    }
-
-    /// Locks the state. Held for a lookup or an insert only, never across an await.
-    fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -311,7 +308,7 @@ pub(super) struct Entry {
 
 impl Drop for Entry {
     fn drop(&mut self) {
-        let removed = self.peer.state().in_flight.remove(&self.id);
+        let removed = self.peer.state.lock().in_flight.remove(&self.id);
         drop(removed);
     }
 }

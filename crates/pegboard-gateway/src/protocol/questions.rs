@@ -3,12 +3,13 @@
 use std::{
     collections::HashMap,
     sync::{
-        Arc, Mutex, MutexGuard, PoisonError,
+        Arc,
         atomic::{AtomicU64, Ordering},
     },
 };
 
 use bytes::Bytes;
+use pegboard_base::sync::Mutex;
 use pegboard_protocol::{RpcError, code, method::notification};
 use serde_json::json;
 use tokio::sync::{mpsc, oneshot};
@@ -47,7 +48,7 @@ impl Questions {
 
     pub(super) fn ask(self: &Arc<Self>) -> Result<Asked, RpcError> {
         let (sender, outcome) = oneshot::channel();
-        let mut open = self.open();
+        let mut open = self.open.lock();
         if open.len() >= MAX_OPEN {
             let message = format!("{MAX_OPEN} questions to this client are open");
             return Err(RpcError::new(code::BUSY, message));
@@ -64,15 +65,11 @@ impl Questions {
 
     /// Resolves the question with this id. A response to none is ignored: the question may have been cancelled.
     pub(super) fn answered(&self, id: &str, outcome: Outcome) {
-        let sender = id.parse().ok().and_then(|id: u64| self.open().remove(&id));
+        let sender = id.parse().ok().and_then(|id: u64| self.open.lock().remove(&id));
         if let Some(sender) = sender {
             // The asker may have gone in the meantime.
             let _ = sender.send(outcome);
         }
-    }
-
-    fn open(&self) -> MutexGuard<'_, HashMap<u64, oneshot::Sender<Outcome>>> {
-        self.open.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -90,7 +87,7 @@ impl Asked {
 
     /// Returns `true` if the client has not responded.
     pub(super) fn is_open(&self) -> bool {
-        self.questions.open().contains_key(&self.id)
+        self.questions.open.lock().contains_key(&self.id)
     }
 
     /// Sends a message on the client's general stream, if there is room.
@@ -101,6 +98,6 @@ impl Asked {
 
 impl Drop for Asked {
     fn drop(&mut self) {
-        self.questions.open().remove(&self.id);
+        self.questions.open.lock().remove(&self.id);
     }
 }

@@ -3,15 +3,13 @@
 use std::{
     collections::{HashMap, VecDeque},
     fmt,
-    sync::{
-        Mutex, MutexGuard, PoisonError,
-        atomic::{AtomicBool, AtomicU8, Ordering},
-    },
+    sync::atomic::{AtomicBool, AtomicU8, Ordering},
     task::Waker,
 };
 
 use bytes::Bytes;
 use futures_util::task::AtomicWaker;
+use pegboard_base::sync::Mutex;
 use tokio::sync::{Notify, oneshot};
 
 use super::{early_end::EarlyEnd, log_level::LogLevel, outgoing::Outgoing};
@@ -50,6 +48,7 @@ pub(super) struct Question {
 /// The messages and questions of one request, from the work to the wire.
 #[derive(Default)]
 pub(super) struct RequestStream {
+    /// Locked for a push or a pop only, never across an await.
     state: Mutex<State>,
     /// Whether the client wants anything. Most clients do not, and are not locked.
     has_wants: AtomicBool,
@@ -103,7 +102,7 @@ impl RequestStream {
         if !self.has_wants.load(Ordering::Acquire) {
             return Wants::default();
         }
-        self.state().wants.clone()
+        self.state.lock().wants.clone()
     }
 
     /// Queues a message, and waits while the queue is full. Drops it if the stream is muted.
@@ -114,7 +113,7 @@ impl RequestStream {
             // Enabled before the check, so that a message taken in between is not missed.
             space.as_mut().enable();
             {
-                let mut state = self.state();
+                let mut state = self.state.lock();
                 if state.mode == Mode::Muted {
                     return;
                 }
@@ -130,7 +129,7 @@ impl RequestStream {
 
     /// Queues a message that must not wait, beyond the capacity if need be. Returns it if the stream is muted.
     pub(super) fn push_now(&self, message: Outgoing) -> Result<(), Outgoing> {
-        let mut state = self.state();
+        let mut state = self.state.lock();
         if state.mode == Mode::Muted {
             return Err(message);
         }
@@ -145,7 +144,7 @@ impl RequestStream {
         if !self.is_used.load(Ordering::Acquire) {
             return None;
         }
-        let message = self.state().queue.pop_front();
+        let message = self.state.lock().queue.pop_front();
         if message.is_some() {
             self.space.notify_one();
         }
@@ -156,7 +155,7 @@ impl RequestStream {
     /// with a name that the client has answered in advance is not added.
     pub(super) fn ask(&self, name: Option<&str>, method: &str, params: Bytes) -> (String, oneshot::Receiver<Bytes>) {
         let (answer, answered) = oneshot::channel();
-        let mut state = self.state();
+        let mut state = self.state.lock();
         if let Some((name, given)) = name.and_then(|name| state.given.remove_entry(name)) {
             drop(state);
             // The receiver is here.
@@ -177,17 +176,17 @@ impl RequestStream {
 
     /// Adds answers to questions that are yet to come.
     pub(super) fn give(&self, answers: HashMap<String, Bytes>) {
-        self.state().given = answers;
+        self.state.lock().given = answers;
     }
 
     /// Removes a question that the work no longer waits for.
     pub(super) fn withdraw(&self, key: &str) {
-        self.state().questions.retain(|question| question.key != key);
+        self.state.lock().questions.retain(|question| question.key != key);
     }
 
     /// Answers the question with this key. Returns `false` if there is none.
     pub(super) fn answer(&self, key: &str, answer: Bytes) -> bool {
-        let mut state = self.state();
+        let mut state = self.state.lock();
         let Some(index) = state.questions.iter().position(|question| question.key == key) else {
             return false;
         };
@@ -198,17 +197,17 @@ impl RequestStream {
 
     /// Whether a question is open.
     pub(super) fn has_questions(&self) -> bool {
-        self.is_used.load(Ordering::Acquire) && !self.state().questions.is_empty()
+        self.is_used.load(Ordering::Acquire) && !self.state.lock().questions.is_empty()
     }
 
     /// Calls `read` with the open questions.
     pub(super) fn with_questions<T>(&self, read: impl FnOnce(&[Question]) -> T) -> T {
-        read(&self.state().questions)
+        read(&self.state.lock().questions)
     }
 
     /// Drops messages from now on, also those that are queued.
     pub(super) fn mute(&self) {
-        let mut state = self.state();
+        let mut state = self.state.lock();
         state.mode = Mode::Muted;
         let dropped = std::mem::take(&mut state.queue);
         drop(state);
@@ -230,7 +229,7 @@ impl RequestStream {
     /// Carries messages again, those that the client wants now.
     pub(super) fn reopen(&self, wants: Wants) {
         self.is_parked.store(false, Ordering::Release);
-        let mut state = self.state();
+        let mut state = self.state.lock();
         state.mode = Mode::Open;
         self.has_wants.store(wants.is_any(), Ordering::Release);
         state.wants = wants;
@@ -276,11 +275,6 @@ impl RequestStream {
     fn wake_used(&self) {
         self.is_used.store(true, Ordering::Release);
         self.reader.wake();
-    }
-
-    /// Locks the state. Held for a push or a pop only, never across an await.
-    fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -4,7 +4,7 @@ use std::{
     convert::Infallible,
     io,
     net::SocketAddr,
-    sync::{Arc, Mutex, OnceLock, PoisonError},
+    sync::{Arc, OnceLock},
     task::{Context, Poll},
     time::Duration,
 };
@@ -14,6 +14,7 @@ use axum::Router;
 use futures_util::future::BoxFuture;
 use http::Request;
 use pegboard::{config::ServeOAuth, credential::CallerTokens};
+use pegboard_base::sync::Mutex;
 use tokio::{
     net::TcpListener,
     sync::{Semaphore, watch},
@@ -207,7 +208,7 @@ impl Gateway {
 
     /// Changes what the door is built from. `change` returns the callers whose tokens it has revoked.
     fn change(&self, change: impl FnOnce(&mut DoorSettings) -> Vec<Caller>) {
-        let mut settings = self.settings.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut settings = self.settings.lock();
         let revoked = change(&mut settings);
         self.site.replace_door(settings.door(), &revoked);
         let speaks_tls = self.site.tls.load().is_some();

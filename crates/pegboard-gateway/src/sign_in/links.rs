@@ -2,12 +2,13 @@
 
 use std::{
     fmt,
-    sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError},
+    sync::{Arc, OnceLock},
     time::Duration,
 };
 
 use arc_swap::ArcSwap;
 use pegboard::{Principal, Secret, ServerName};
+use pegboard_base::sync::Mutex;
 use tokio::{sync::broadcast, time::Instant};
 
 use super::{
@@ -104,7 +105,7 @@ impl SignInLinks {
     /// again until a browser has used it, unless it expires soon.
     pub fn create(&self, caller: &Caller, server: Option<&ServerName>) -> Result<SignInLink, NoSignInPage> {
         let page = self.page(server)?;
-        let (code, expires_in) = self.tables().link(caller, server, Instant::now())?;
+        let (code, expires_in) = self.0.tables.lock().link(caller, server, Instant::now())?;
         let principal = caller.principal().map(Principal::as_str);
         tracing::info!(
             principal,
@@ -151,7 +152,7 @@ impl SignInLinks {
     /// Opens a link in a browser that has sent this cookie. It can be opened until a browser has [used](Self::use_up) it. `Ok(None)` if there is
     /// no such link, or no more.
     pub fn open(&self, code: &str, cookie: Option<&str>) -> Result<Option<OpenedLink>, NoSignInPage> {
-        let (now, mut tables) = (Instant::now(), self.tables());
+        let (now, mut tables) = (Instant::now(), self.0.tables.lock());
         let Some((caller, server)) = tables.followed(code, now) else {
             return Ok(None);
         };
@@ -161,22 +162,22 @@ impl SignInLinks {
 
     /// Begins the visit of a caller that needs no link, because it was admitted. Returns the new cookie of its browser.
     pub fn admit(&self, caller: &Caller, cookie: Option<&str>) -> Result<Option<Secret>, NoSignInPage> {
-        self.tables().begin(caller, (None, None), cookie, Instant::now())
+        self.0.tables.lock().begin(caller, (None, None), cookie, Instant::now())
     }
 
     /// The visit with this cookie.
     pub fn visit(&self, cookie: &str) -> Option<SignInVisit> {
-        self.tables().visit(cookie, Instant::now())
+        self.0.tables.lock().visit(cookie, Instant::now())
     }
 
     /// Uses up the link that lets a visit sign in to a server. Returns `false` if it was used in another browser, or has expired.
     pub fn use_up(&self, cookie: &str, server: &ServerName) -> bool {
-        self.tables().use_up(cookie, server, Instant::now())
+        self.0.tables.lock().use_up(cookie, server, Instant::now())
     }
 
     /// Ends the links and visits of callers whose tokens were revoked.
     pub(crate) fn end_revoked(&self) {
-        self.tables().expire(Instant::now());
+        self.0.tables.lock().expire(Instant::now());
     }
 
     /// Says that a person has signed in. Calls that wait for it go on.
@@ -195,10 +196,6 @@ impl SignInLinks {
             principal: principal.cloned(),
             server: server.cloned(),
         }
-    }
-
-    fn tables(&self) -> MutexGuard<'_, Tables> {
-        self.0.tables.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

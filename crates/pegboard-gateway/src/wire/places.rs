@@ -1,11 +1,9 @@
 //! [`Places`]: a limit on what clients hold, of which one principal gets no more than half.
 
-use std::{
-    collections::HashMap,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
-};
+use std::{collections::HashMap, sync::Arc};
 
 use pegboard::Principal;
+use pegboard_base::sync::Mutex;
 
 /// The places for things of one kind, such as connections.
 #[derive(Debug)]
@@ -43,11 +41,7 @@ impl Places {
     /// How many places are free.
     #[cfg(test)]
     pub(super) fn free(&self) -> usize {
-        self.max - self.lock().values().sum::<usize>()
-    }
-
-    fn lock(&self) -> MutexGuard<'_, HashMap<Option<Principal>, usize>> {
-        self.taken.lock().unwrap_or_else(PoisonError::into_inner)
+        self.max - self.taken.lock().values().sum::<usize>()
     }
 }
 
@@ -58,7 +52,7 @@ impl Place {
         let more = count.saturating_sub(self.count);
         let max = self.places.max;
         let share = if self.principal.is_some() { max.div_ceil(2) } else { max };
-        let mut taken = self.places.lock();
+        let mut taken = self.places.taken.lock();
         let own = taken.get(&self.principal).copied().unwrap_or_default();
         if own + more > share || taken.values().sum::<usize>() + more > max {
             return false;
@@ -74,7 +68,7 @@ impl Place {
 
 impl Drop for Place {
     fn drop(&mut self) {
-        let mut taken = self.places.lock();
+        let mut taken = self.places.taken.lock();
         if let Some(own) = taken.get_mut(&self.principal) {
             *own -= self.count;
             if *own == 0 {
@@ -101,7 +95,7 @@ mod tests {
         assert!(places.take(Some(&bob)).is_none());
         assert!(places.take(Some(&alice)).is_some());
         drop(of_bob);
-        assert!(places.lock().is_empty());
+        assert!(places.taken.lock().is_empty());
     }
 
     #[test]

@@ -4,13 +4,14 @@
 use std::{
     collections::VecDeque,
     sync::{
-        Arc, Mutex, MutexGuard, PoisonError,
+        Arc,
         atomic::{AtomicUsize, Ordering},
     },
     task::{Context, Poll, Waker},
     time::Duration,
 };
 
+use pegboard_base::sync::Mutex;
 use pegboard_protocol::code;
 use tokio::{sync::mpsc, time::Instant};
 use tokio_util::task::TaskTracker;
@@ -111,7 +112,7 @@ impl ReplayStream {
     ///
     /// `is_primed` says that the client has an id to come back with before it gets an event.
     pub(super) fn read(self: &Arc<Self>, after: Option<u64>, is_primed: bool) -> Reader {
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         state.reader += 1;
         state.left = None;
         let reader = Reader {
@@ -131,13 +132,13 @@ impl ReplayStream {
 
     /// Puts a message before all others.
     pub(super) fn push(&self, message: Outgoing) {
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         self.keep(&mut state, message, None);
     }
 
     /// Ends the stream, which cancels its calls. Nobody is told.
     pub(super) fn end(&self) {
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         let source = std::mem::replace(&mut state.source, Source::Ended);
         let waker = state.waker.take();
         drop(state);
@@ -150,7 +151,7 @@ impl ReplayStream {
 
     /// Ends the calls of the stream early. The errors that say so are its last events.
     fn end_calls(&self, end: EarlyEnd) {
-        let state = self.lock();
+        let state = self.state.lock();
         if let Source::Calls(calls) = &state.source {
             calls.iter().for_each(|call| call.end(end));
         }
@@ -159,7 +160,7 @@ impl ReplayStream {
     /// Drops the events of a stream that has ended and whose last reader left long ago. A client that comes back all the same is told that its
     /// request was answered, and that the response is gone.
     pub(super) fn forget_if_stale(&self, linger: Duration) {
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         let is_ended = matches!(state.source, Source::Ended);
         if is_ended && state.left.is_some_and(|left| left.elapsed() >= linger) {
             state.forget_until(u64::MAX);
@@ -168,11 +169,7 @@ impl ReplayStream {
 
     /// Returns `true` if the stream has ended.
     pub(super) fn has_ended(&self) -> bool {
-        matches!(self.lock().source, Source::Ended)
-    }
-
-    fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        matches!(self.state.lock().source, Source::Ended)
     }
 
     /// Gives the next event its place and keeps it within the limits. What is kept takes no room of the server that it came from; without
@@ -192,7 +189,7 @@ impl ReplayStream {
     }
 
     fn poll(&self, reader: &mut Reader, cx: &mut Context<'_>) -> Poll<Option<(EventId, Outgoing)>> {
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         if state.reader != reader.number {
             return Poll::Ready(None);
         }
@@ -235,7 +232,7 @@ impl ReplayStream {
 
     /// Notes that a reader is gone. A call whose client can come back goes on for a while; any other is cancelled.
     fn left(self: &Arc<Self>, reader: u64, can_resume: bool) {
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         if state.reader != reader {
             return;
         }
@@ -393,7 +390,7 @@ pub(super) struct Reader {
 impl EventSource for Reader {
     /// The stream of a call goes on: the call decides when it ends.
     fn outlives_token(&mut self) -> bool {
-        !matches!(self.stream.lock().source, Source::Outbox(_))
+        !matches!(self.stream.state.lock().source, Source::Outbox(_))
     }
 
     fn poll_event(&mut self, cx: &mut Context<'_>) -> Poll<Option<(Option<EventId>, Outgoing)>> {

@@ -3,13 +3,14 @@
 use std::{
     collections::VecDeque,
     sync::{
-        Arc, Mutex, MutexGuard, PoisonError,
+        Arc,
         atomic::{AtomicU64, AtomicUsize, Ordering},
     },
     time::Duration,
 };
 
 use pegboard::Principal;
+use pegboard_base::sync::Mutex;
 use tokio::{sync::mpsc, time::Instant};
 
 use super::{
@@ -105,14 +106,14 @@ impl Session {
 
     /// How long ago the last request or stream ended, or the session was opened.
     pub(super) fn unused(&self) -> Duration {
-        self.used.lock().unwrap_or_else(PoisonError::into_inner).elapsed()
+        self.used.lock().elapsed()
     }
 
     /// Adds the stream of a request or of a batch.
     pub(super) fn add_stream(&self, calls: Vec<Running>) -> Arc<ReplayStream> {
         let number = self.last_stream.fetch_add(1, Ordering::Relaxed) + 1;
         let stream = ReplayStream::new(number, Source::Calls(calls), &self.keeping);
-        let mut streams = self.streams();
+        let mut streams = self.streams.lock();
         let is_full = streams.len() >= MAX_STREAMS;
         let oldest = if is_full {
             let index = streams.iter().position(|stream| stream.has_ended()).unwrap_or(0);
@@ -137,7 +138,7 @@ impl Session {
         if last.stream == GENERAL {
             return Some(self.general.read(Some(last.place), true));
         }
-        let streams = self.streams();
+        let streams = self.streams.lock();
         let stream = streams.iter().find(|stream| stream.number() == last.stream)?.clone();
         drop(streams);
         Some(stream.read(Some(last.place), true))
@@ -160,20 +161,16 @@ impl Session {
     /// Drops the events of streams that no client will come back for.
     pub(super) fn sweep(&self) {
         // Shared, because what is dropped must not be dropped under the lock.
-        let streams: Vec<_> = self.streams().iter().cloned().collect();
+        let streams: Vec<_> = self.streams.lock().iter().cloned().collect();
         streams
             .iter()
             .for_each(|stream| stream.forget_if_stale(self.keeping.linger));
-    }
-
-    fn streams(&self) -> MutexGuard<'_, VecDeque<Arc<ReplayStream>>> {
-        self.streams.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl Drop for InUse {
     fn drop(&mut self) {
-        *self.0.used.lock().unwrap_or_else(PoisonError::into_inner) = Instant::now();
+        *self.0.used.lock() = Instant::now();
         self.0.open.fetch_sub(1, Ordering::Relaxed);
     }
 }

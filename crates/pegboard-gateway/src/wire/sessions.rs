@@ -3,13 +3,14 @@
 use std::{
     collections::HashMap,
     sync::{
-        Arc, PoisonError, RwLock, Weak,
+        Arc, Weak,
         atomic::{AtomicBool, Ordering},
     },
     time::Duration,
 };
 
 use pegboard::Principal;
+use pegboard_base::sync::RwLock;
 use tokio::sync::mpsc;
 use tokio_util::task::TaskTracker;
 
@@ -63,7 +64,7 @@ impl Sessions {
     /// Adds a session under a fresh id. Returns `false` if there is no room: too many sessions are in use, and the caller has its share of
     /// them.
     fn insert(&self, id: SecretId, session: &Arc<Session>, caller: &Caller) -> bool {
-        let mut open = self.open.write().unwrap_or_else(PoisonError::into_inner);
+        let mut open = self.open.write();
         let evicted = if open.len() >= self.max {
             let evicted = evictable(&open, caller).or_else(|| of_the_largest_share(&open, caller));
             let Some(id) = evicted else {
@@ -87,7 +88,7 @@ impl Sessions {
     /// Ends idle sessions and those that were opened while their token was revoked, and drops what others keep for clients that do not come
     /// back.
     fn sweep(&self) {
-        let mut open = self.open.write().unwrap_or_else(PoisonError::into_inner);
+        let mut open = self.open.write();
         let idle: Vec<_> = open
             .extract_if(|_, session| session.ends_with_token() || session.idle().is_some_and(|idle| idle >= self.idle))
             .collect();
@@ -114,13 +115,13 @@ impl SessionStore for Sessions {
     }
 
     fn enter(&self, id: SecretId, caller: &Caller, endpoint: &Arc<Endpoint>) -> Option<InUse> {
-        let open = self.open.read().unwrap_or_else(PoisonError::into_inner);
+        let open = self.open.read();
         let session = open.get(&id).filter(|session| session.belongs_to(caller, endpoint))?;
         Some(session.clone().enter())
     }
 
     fn end(&self, id: SecretId, caller: &Caller, endpoint: &Arc<Endpoint>) -> bool {
-        let mut open = self.open.write().unwrap_or_else(PoisonError::into_inner);
+        let mut open = self.open.write();
         if !open
             .get(&id)
             .is_some_and(|session| session.belongs_to(caller, endpoint))
@@ -136,26 +137,26 @@ impl SessionStore for Sessions {
     }
 
     fn end_listening(&self) {
-        let open = self.open.read().unwrap_or_else(PoisonError::into_inner);
+        let open = self.open.read();
         let sessions: Vec<_> = open.values().cloned().collect();
         drop(open);
         sessions.iter().for_each(|session| session.end_general());
     }
 
     fn end_revoked(&self) {
-        let mut open = self.open.write().unwrap_or_else(PoisonError::into_inner);
+        let mut open = self.open.write();
         let revoked: Vec<_> = open.extract_if(|_, session| session.ends_with_token()).collect();
         drop(open);
         revoked.iter().for_each(|(_, session)| session.end());
     }
 
     fn end_all(&self) {
-        let open = std::mem::take(&mut *self.open.write().unwrap_or_else(PoisonError::into_inner));
+        let open = std::mem::take(&mut *self.open.write());
         open.values().for_each(|session| session.end());
     }
 
     fn len(&self) -> usize {
-        self.open.read().unwrap_or_else(PoisonError::into_inner).len()
+        self.open.read().len()
     }
 }
 

@@ -4,7 +4,7 @@
 use std::{
     collections::HashMap,
     pin::pin,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::Arc,
     task::{Context, Poll, ready},
     time::Duration,
 };
@@ -13,6 +13,7 @@ use bytes::Bytes;
 use futures_util::future::BoxFuture;
 use http::{Method, StatusCode, Uri, header::ACCEPT, request::Parts};
 use http_body::Body;
+use pegboard_base::sync::Mutex;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
@@ -93,7 +94,7 @@ impl SseWire {
             place,
         };
         let stream = Arc::new(stream);
-        self.streams.lock().insert(id, stream.clone());
+        self.streams.0.lock().insert(id, stream.clone());
         let events = Events {
             id,
             queue,
@@ -156,13 +157,9 @@ impl SseWire {
 impl Streams {
     /// Finds the stream that this caller opened at this endpoint.
     fn get(&self, id: SecretId, endpoint: &Arc<Endpoint>, caller: &Caller) -> Option<Arc<Stream>> {
-        let open = self.lock();
+        let open = self.0.lock();
         let stream = open.get(&id)?;
         (stream.caller == *caller && Arc::ptr_eq(&stream.endpoint, endpoint)).then(|| stream.clone())
-    }
-
-    fn lock(&self) -> MutexGuard<'_, HashMap<SecretId, Arc<Stream>>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -213,7 +210,7 @@ async fn drained(stream: Arc<Stream>, closing: CancellationToken, halted: Cancel
 
 impl Drop for Events {
     fn drop(&mut self) {
-        let removed = self.streams.lock().remove(&self.id);
+        let removed = self.streams.0.lock().remove(&self.id);
         // Outside the lock, because it cancels calls.
         drop(removed);
     }

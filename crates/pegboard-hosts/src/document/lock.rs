@@ -9,12 +9,13 @@ use std::{
     fs::{File, TryLockError},
     io,
     path::{Path, PathBuf},
-    sync::{Arc, Mutex, PoisonError, Weak},
+    sync::{Arc, Weak},
     thread,
     time::Duration,
 };
 
 use pegboard_base::deadline::Deadline;
+use pegboard_base::sync::Mutex;
 
 /// The longest wait for the edits of other processes.
 const LONGEST_WAIT: Duration = Duration::from_secs(10);
@@ -32,7 +33,7 @@ type Limit = Box<dyn FnMut() -> Option<CutShort> + Send>;
 /// Ends all waits of this process for the edits of other processes as soon as `limit` returns a reason. It is called every few milliseconds
 /// during a wait, on the thread that waits.
 pub fn limit_waits(limit: impl FnMut() -> Option<CutShort> + Send + 'static) {
-    *LIMIT.lock().unwrap_or_else(PoisonError::into_inner) = Some(Box::new(limit));
+    *LIMIT.lock() = Some(Box::new(limit));
 }
 
 /// Why the edits of another process were waited for no longer.
@@ -72,7 +73,7 @@ impl EditLock {
         let Ok(path) = locked_path(folder) else {
             return Ok(Self::NONE);
         };
-        let mut held = HELD.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut held = HELD.lock();
         let held = held.get_or_insert_default();
         if let Some(known) = held.get(&path).and_then(Weak::upgrade) {
             return Ok(Self { file: Some(known) });
@@ -96,7 +97,7 @@ fn locked(path: &Path, longest: Duration) -> io::Result<Option<File>> {
             // Some file systems have no locks, or none of folders.
             Err(TryLockError::Error(_)) => return Ok(None),
         }
-        let mut limit = LIMIT.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut limit = LIMIT.lock();
         if let Some(cut_short) = limit.as_mut().and_then(|limit| limit()) {
             return Err(io::Error::other(cut_short));
         }

@@ -7,12 +7,13 @@ use std::{
     net::IpAddr,
     pin::Pin,
     sync::{
-        Arc, Mutex,
+        Arc,
         atomic::{AtomicUsize, Ordering},
     },
 };
 
 use axum::{Router, body::Bytes, http::StatusCode, response::IntoResponse, routing::get};
+use pegboard_base::sync::Mutex;
 use tokio::net::TcpListener;
 
 use super::*;
@@ -47,7 +48,7 @@ impl FakeDns {
 impl Resolver for FakeDns {
     fn resolve<'a>(&'a self, name: &'a str) -> Pin<Box<dyn Future<Output = io::Result<Vec<IpAddr>>> + Send + 'a>> {
         self.asked.fetch_add(1, Ordering::Relaxed);
-        let mut names = self.names.lock().unwrap();
+        let mut names = self.names.lock();
         let found = names.get_mut(name).map(|lists| match lists.len() {
             1 => lists[0].clone(),
             _ => lists.pop().unwrap(),

@@ -1,7 +1,5 @@
 //! What tokens of callers were exchanged for: in memory only, like the tokens of callers.
 
-use std::sync::PoisonError;
-
 use super::OAuthClient;
 use crate::{account::OAuthAccount, token_store::TokenStore};
 
@@ -18,7 +16,7 @@ impl OAuthClient {
     pub fn forget_exchanged(&self, account: &OAuthAccount) {
         let key = account.key();
         self.inner.exchanged.forget_in_memory(&key);
-        let mut accounts = self.inner.accounts.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut accounts = self.inner.accounts.lock();
         accounts.remove(&key);
     }
 }

@@ -1,8 +1,7 @@
 //! What the servers of a key said about its proofs, by origin: the nonce of the next one, and their clocks.
 
-use std::sync::{Mutex, MutexGuard, PoisonError};
-
 use http::{HeaderMap, header::DATE};
+use pegboard_base::sync::Mutex;
 use url::Url;
 
 use crate::clock::unix_now;
@@ -30,7 +29,7 @@ pub(super) struct Known {
 impl Origins {
     pub(super) fn get(&self, url: &Url) -> Known {
         let origin = url.origin().ascii_serialization();
-        let known = self.lock();
+        let known = self.0.lock();
         let mut found = known.iter().filter(|(name, _)| *name == origin);
         found.next().map(|(_, known)| known.clone()).unwrap_or_default()
     }
@@ -45,7 +44,7 @@ impl Origins {
         }
         let is_lesson = nonce.is_some() || is_off;
         let origin = url.origin().ascii_serialization();
-        let mut known = self.lock();
+        let mut known = self.0.lock();
         let place = match known.iter().position(|(name, _)| *name == origin) {
             Some(place) => place,
             None => {
@@ -60,10 +59,6 @@ impl Origins {
         entry.nonce = nonce.or(entry.nonce.take());
         entry.skew = skew.unwrap_or(entry.skew);
         is_lesson
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Vec<(String, Known)>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -1,12 +1,8 @@
 //! [`Changes`]: which accounts of a store have changed, and when, so that nobody has to read those that have not.
 
-use std::{
-    collections::HashMap,
-    path::Path,
-    sync::{Mutex, MutexGuard, PoisonError},
-    time::SystemTime,
-};
+use std::{collections::HashMap, path::Path, time::SystemTime};
 
+use pegboard_base::sync::Mutex;
 use tokio::sync::watch;
 
 /// The most accounts whose changes are told apart. Beyond, every change counts for all.
@@ -52,13 +48,13 @@ impl Changes {
 
     /// Whether an account may have changed after the change with this number.
     pub(super) fn has_changed_since(&self, name: &str, number: u64) -> bool {
-        let noted = self.noted();
+        let noted = self.noted.lock();
         noted.all > number || noted.last.get(name).is_some_and(|last| *last > number)
     }
 
     /// Notes the change of an account.
     pub(super) fn note(&self, name: &str) {
-        let mut noted = self.noted();
+        let mut noted = self.noted.lock();
         let number = self.last() + 1;
         noted.note(name.to_owned(), number);
         self.number.send_replace(number);
@@ -66,7 +62,7 @@ impl Changes {
 
     /// Takes the first look at the files. What has changed before is not known, so that all accounts count as changed once.
     pub(super) fn begin(&self, files: Option<Files>) {
-        let mut noted = self.noted();
+        let mut noted = self.noted.lock();
         if noted.seen.is_none() {
             let number = self.last() + 1;
             noted.seen = Some(files.unwrap_or_default());
@@ -81,7 +77,7 @@ impl Changes {
 
     /// Notes what has changed since the last look.
     pub(super) fn look(&self, files: Option<Files>) {
-        let mut noted = self.noted();
+        let mut noted = self.noted.lock();
         let number = self.last() + 1;
         match (files, noted.seen.take()) {
             (Some(files), Some(seen)) => {
@@ -101,10 +97,6 @@ impl Changes {
             }
         }
         self.number.send_replace(number);
-    }
-
-    fn noted(&self) -> MutexGuard<'_, Noted> {
-        self.noted.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -202,7 +194,7 @@ mod tests {
         for number in 0..=MAX_NOTED {
             changes.note(&number.to_string());
         }
-        assert!(changes.noted().last.len() <= MAX_NOTED);
+        assert!(changes.noted.lock().last.len() <= MAX_NOTED);
         assert!(changes.has_changed_since("other", 1));
         let last = changes.last();
         assert!(!changes.has_changed_since("other", last));

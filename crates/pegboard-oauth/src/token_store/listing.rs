@@ -2,7 +2,7 @@
 
 use std::{io, path::Path};
 
-use super::{Inner, Place, StoreError, TokenStore, blocking, lock, registration_key, sealed};
+use super::{Inner, Place, StoreError, TokenStore, blocking, registration_key, sealed};
 use crate::{
     account::AccountKey,
     stored::{Registration, StoredAccount},
@@ -104,9 +104,9 @@ impl Inner {
 
     /// The names of all files, sorted.
     fn keys(&self) -> Result<Vec<AccountKey>, StoreError> {
-        let mut names: Vec<String> = lock(&self.unsaved).keys().cloned().collect();
+        let mut names: Vec<String> = self.unsaved.lock().keys().cloned().collect();
         match &self.place {
-            Place::Memory { files, .. } => names.extend(lock(files).keys().cloned()),
+            Place::Memory { files, .. } => names.extend(files.lock().keys().cloned()),
             Place::Folder(folder) => {
                 names.extend(files(folder, ".json").map_err(|error| unlisted(folder, &error))?);
             }

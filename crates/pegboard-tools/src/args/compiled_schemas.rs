@@ -3,11 +3,12 @@
 use std::{
     collections::HashMap,
     sync::{
-        Arc, Mutex, MutexGuard, OnceLock, PoisonError,
+        Arc, OnceLock,
         atomic::{AtomicU64, Ordering},
     },
 };
 
+use pegboard_base::sync::Mutex;
 use serde_json::Value;
 
 #[cfg(feature = "validation")]
@@ -77,7 +78,7 @@ impl CompiledSchemas {
     }
 
     fn find_or_add(&self, text: &str) -> (Arc<CompiledSchema>, bool) {
-        let mut by_text = self.lock();
+        let mut by_text = self.by_text.lock();
         if let Some(known) = by_text.get(text) {
             self.mark_used(known);
             return (known.clone(), false);
@@ -102,7 +103,7 @@ impl CompiledSchemas {
 
     /// Drops the schemas that were not used for longest if there are too many.
     fn trim(&self, newest: &Arc<CompiledSchema>) {
-        let mut by_text = self.lock();
+        let mut by_text = self.by_text.lock();
         let mut bytes: usize = by_text.values().map(|schema| schema.bytes()).sum();
         while by_text.len() > MAX_COMPILED || bytes > MAX_BYTES {
             let others = by_text.values().filter(|schema| !Arc::ptr_eq(schema, newest));
@@ -115,21 +116,17 @@ impl CompiledSchemas {
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, HashMap<Arc<str>, Arc<CompiledSchema>>> {
-        self.by_text.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// How many schemas are compiled now.
     #[cfg(test)]
     pub(crate) fn count(&self) -> usize {
-        self.lock().len()
+        self.by_text.lock().len()
     }
 }
 
 impl std::fmt::Debug for CompiledSchemas {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("CompiledSchemas")
-            .field("count", &self.lock().len())
+            .field("count", &self.by_text.lock().len())
             .finish_non_exhaustive()
     }
 }

@@ -2,7 +2,7 @@
 
 use std::{
     sync::{
-        Arc, Mutex, PoisonError,
+        Arc,
         atomic::{AtomicU64, Ordering},
     },
     thread,
@@ -21,6 +21,7 @@ use super::{
 };
 use crate::event::{Event, EventSender};
 use pegboard_base::deadline::Deadline;
+use pegboard_base::sync::Mutex;
 use pegboard_config::AuditConfig;
 use pegboard_tools::outcome::{Failure, Kind};
 
@@ -103,7 +104,7 @@ impl AuditLog {
     /// Why the log cannot be written. Lets the writer try again if so, because there may be no call that would: a failure that is over is
     /// returned once more at most.
     pub(crate) fn failure(&self) -> Option<AuditFailure> {
-        let failure = self.failure.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let failure = self.failure.lock().clone();
         if failure.is_some() {
             // A full queue has records to write.
             let _ = self.records.try_send(Message::Retry);
@@ -179,7 +180,7 @@ fn hint(why: &str) -> &'static str {
 
 /// Notes a failure, since when the log cannot be written. A later one only changes the reason.
 fn note_failure(current: &CurrentFailure, is_required: bool, why: &str, reason: String) {
-    let mut current = current.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut current = current.lock();
     let since = current.as_ref().map_or_else(Timestamp::now, |failure| failure.since);
     *current = Some(AuditFailure {
         reason,
@@ -266,7 +267,7 @@ impl Writer {
 
     /// Writes that there was a gap, if the log could not be written and no record has shown yet that it can.
     fn retry(&mut self) {
-        if self.failure.lock().unwrap_or_else(PoisonError::into_inner).is_none() {
+        if self.failure.lock().is_none() {
             return;
         }
         match log_file::append(&self.config, &mut [Entry::lost(self.refused)]) {
@@ -277,7 +278,7 @@ impl Writer {
 
     fn recovered(&mut self) {
         (self.reported, self.refused) = (None, 0);
-        let before = self.failure.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let before = self.failure.lock().take();
         if before.is_some() {
             tracing::info!(file = %self.config.file.display(), "the audit log is written again");
         }

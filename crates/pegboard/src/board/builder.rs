@@ -3,7 +3,7 @@
 use std::{
     path::PathBuf,
     sync::{
-        Arc, Mutex,
+        Arc,
         atomic::{AtomicU64, AtomicUsize},
     },
     time::Duration,
@@ -23,6 +23,7 @@ use crate::{
     server::{Backoff, BadSchedule, BoardShared, Jitter, LinkContext, Queues, Registry, Server, SharedLinks},
 };
 use pegboard_base::name::ServerName;
+use pegboard_base::sync::Mutex;
 use pegboard_client::{
     credential::{CallerTokens, Credentials},
     session::{ClientInfo, EraMemory, Host, ListScope, NoHost},

@@ -1,6 +1,6 @@
 //! Opens a view with its name, its own servers and its own tools.
 
-use std::sync::{Arc, PoisonError};
+use std::sync::Arc;
 
 use super::Pegboard;
 use crate::{
@@ -60,7 +60,7 @@ impl Pegboard {
         let registry = &self.0.registry;
         view.result_options.always_readable |= registry.configured().iter().any(|server| may_spill(&view, server));
         let own = ViewServers::open(registry, view.name.clone(), &identity, view.own_roots(), brought);
-        let naming = self.0.naming.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let naming = self.0.naming.lock().clone();
         Toolset::new(own, view.with_default_naming(&naming), self.0.snapshots.clone())
     }
 

@@ -1,7 +1,6 @@
 //! The documented times of restarts, on paused time and without jitter.
 
-use std::sync::{Mutex, PoisonError};
-
+use pegboard_base::sync::Mutex;
 use pegboard_testkit::{FakeServer, MemoryHandle};
 use tokio::{io, time::Instant};
 
@@ -16,14 +15,11 @@ struct Dials(Arc<Mutex<Vec<Instant>>>);
 
 impl Dials {
     fn record(&self) {
-        self.0
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .push(Instant::now());
+        self.0.lock().push(Instant::now());
     }
 
     fn all(&self) -> Vec<Instant> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.0.lock().clone()
     }
 }
 

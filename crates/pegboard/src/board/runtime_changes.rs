@@ -3,7 +3,7 @@
 
 use std::{
     collections::BTreeMap,
-    sync::{Arc, PoisonError, atomic::Ordering},
+    sync::{Arc, atomic::Ordering},
 };
 
 use futures_util::future::join_all;
@@ -88,7 +88,7 @@ impl Pegboard {
         }
         self.0.factory.take_limits(&config.limits);
         self.forget_refused().await;
-        *self.0.naming.lock().unwrap_or_else(PoisonError::into_inner) = config.naming.clone();
+        *self.0.naming.lock() = config.naming.clone();
         self.0.gateway.store(Arc::new(GatewaySettings::new(
             std::mem::take(&mut config.views),
             std::mem::take(&mut config.serve),

@@ -1,16 +1,11 @@
 //! Asks a person whether a call may be made, and remembers the approvals.
 
-use std::{
-    collections::BTreeMap,
-    fmt,
-    future::Future,
-    pin::Pin,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
-};
+use std::{collections::BTreeMap, fmt, future::Future, pin::Pin, sync::Arc};
 
 use serde::{Deserialize, Serialize};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
+use pegboard_base::sync::Mutex;
 use pegboard_base::{
     caller::{Caller, Principal},
     name::ServerName,
@@ -176,7 +171,7 @@ impl Approvals {
 
     /// All approvals, sorted.
     pub fn entries(&self) -> Vec<Approved> {
-        let entries = self.lock();
+        let entries = self.0.lock();
         let approved = entries.iter().map(|((server, tool, principal), definition)| Approved {
             server: server.clone(),
             tool: tool.clone(),
@@ -188,14 +183,14 @@ impl Approvals {
 
     /// Revokes the approvals of a tool, of all principals. Returns whether there was one.
     pub fn forget(&self, server: impl AsRef<str>, tool: &str) -> bool {
-        let mut entries = self.lock();
+        let mut entries = self.0.lock();
         let before = entries.len();
         entries.retain(|(of, name, _), _| (of.as_str(), name.as_str()) != (server.as_ref(), tool));
         entries.len() < before
     }
 
     pub(super) fn past(&self, tool: &Tool, principal: Option<&Principal>) -> PastApproval {
-        match self.lock().get(&key(tool, principal)) {
+        match self.0.lock().get(&key(tool, principal)) {
             Some(approved) if *approved == tool.definition_hash() => PastApproval::Approved,
             Some(_) => PastApproval::Changed,
             None => PastApproval::Nothing,
@@ -203,14 +198,10 @@ impl Approvals {
     }
 
     pub(super) fn remember(&self, tool: &Tool, principal: Option<&Principal>) {
-        let (key, mut entries) = (key(tool, principal), self.lock());
+        let (key, mut entries) = (key(tool, principal), self.0.lock());
         if entries.len() < MAX_APPROVALS || entries.contains_key(&key) {
             entries.insert(key, tool.definition_hash());
         }
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Entries> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -222,7 +213,7 @@ impl OpenQuestions {
     /// Waits for the permit to ask about a tool.
     pub(super) async fn permit(&self, tool: &Tool) -> Option<OwnedSemaphorePermit> {
         let semaphore = {
-            let mut semaphores = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut semaphores = self.0.lock();
             if semaphores.len() >= MAX_SEMAPHORES {
                 semaphores.retain(|_, semaphore| Arc::strong_count(semaphore) > 1);
             }

@@ -2,13 +2,13 @@
 
 use std::{
     collections::{HashMap, VecDeque},
-    sync::{Mutex, PoisonError},
     time::Duration,
 };
 
 use serde_json::Value;
 use tokio::time::Instant;
 
+use pegboard_base::sync::Mutex;
 use pegboard_config::Policy;
 use pegboard_tools::{
     args::Arguments,
@@ -99,7 +99,7 @@ fn lifetime(tool: &Tool, is_believed: bool, policy: &Policy) -> Option<Duration>
 impl Cache {
     /// Returns the cached answer for this key unless it has expired.
     pub(super) fn get(&self, key: &CacheKey) -> Option<Answer> {
-        let entries = self.lock();
+        let entries = self.0.lock();
         let entry = entries.answers.get(key)?;
         (entry.until > Instant::now()).then(|| entry.answer.clone())
     }
@@ -110,7 +110,7 @@ impl Cache {
         if bytes > MAX_BYTES / 8 {
             return;
         }
-        let mut entries = self.lock();
+        let mut entries = self.0.lock();
         entries.remove(&key);
         while entries.answers.len() >= MAX_ENTRIES || entries.bytes + bytes > MAX_BYTES {
             let Some(oldest) = entries.order.front().cloned() else {
@@ -126,10 +126,6 @@ impl Cache {
         entries.bytes += bytes;
         entries.order.push_back(key.clone());
         entries.answers.insert(key, entry);
-    }
-
-    fn lock(&self) -> std::sync::MutexGuard<'_, Entries> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -209,12 +205,12 @@ mod tests {
         }
         assert_eq!(cache.get(&key("0")), None);
         assert!(cache.get(&key("1")).is_some());
-        assert_eq!(cache.lock().answers.len(), MAX_ENTRIES);
+        assert_eq!(cache.0.lock().answers.len(), MAX_ENTRIES);
         let big = Answer::from_text("x".repeat(MAX_BYTES / 9));
         for n in 0..20 {
             cache.put(key(&format!("big {n}")), &big, lifetime);
         }
-        assert!(cache.lock().bytes <= MAX_BYTES);
+        assert!(cache.0.lock().bytes <= MAX_BYTES);
         cache.put(key("huge"), &Answer::from_text("x".repeat(MAX_BYTES / 2)), lifetime);
         assert_eq!(cache.get(&key("huge")), None);
     }
@@ -226,6 +222,6 @@ mod tests {
             cache.put(key("{}"), &Answer::from_text(text), Duration::from_secs(60));
         }
         assert_eq!(cache.get(&key("{}")), Some(Answer::from_text("new")));
-        assert_eq!(cache.lock().order.len(), 1);
+        assert_eq!(cache.0.lock().order.len(), 1);
     }
 }

@@ -1,10 +1,6 @@
 //! How often a view may repeat the same call.
 
-use std::{
-    collections::HashMap,
-    sync::{Mutex, MutexGuard, PoisonError},
-    time::Duration,
-};
+use std::{collections::HashMap, time::Duration};
 
 use serde_json::Value;
 use sha2::{Digest as _, Sha256};
@@ -12,6 +8,7 @@ use tokio::time::Instant;
 
 use super::verdict::Denied;
 use crate::audit::AuditRule;
+use pegboard_base::sync::Mutex;
 use pegboard_tools::{
     args::Arguments,
     outcome::{Failure, Kind},
@@ -63,7 +60,7 @@ impl CallLimits {
         now: Instant,
         name: impl Fn() -> String,
     ) -> Result<(), Denied> {
-        let mut repeated = lock(&self.repeated);
+        let mut repeated = self.repeated.lock();
         if repeated.len() >= MAX_REPEATED && !repeated.contains_key(&key) {
             let oldest = repeated.iter().min_by_key(|(_, repeated)| repeated.last);
             if let Some(oldest) = oldest.map(|(key, _)| *key) {
@@ -91,7 +88,7 @@ impl CallLimits {
 
     /// Records how a counted call has ended. Another outcome than before starts the count again.
     pub(super) fn ended(&self, key: RepeatKey, kind: Kind) {
-        let mut repeated = lock(&self.repeated);
+        let mut repeated = self.repeated.lock();
         if let Some(entry) = repeated.get_mut(&key) {
             if entry.kind.is_some_and(|before| before != kind) {
                 (entry.since, entry.calls) = (entry.last, 1);
@@ -117,10 +114,6 @@ fn repeats_itself(name: &str, calls: usize, kind: Option<Kind>, left: Duration) 
     Denied::by(AuditRule::Loop, failure.retry_after(left))
 }
 
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -143,6 +136,6 @@ mod tests {
             let key = key(&format!(r#"{{"n": {n}}}"#));
             limits.repeat(key, 1, Instant::now(), String::new).unwrap();
         }
-        assert_eq!(lock(&limits.repeated).len(), MAX_REPEATED);
+        assert_eq!(limits.repeated.lock().len(), MAX_REPEATED);
     }
 }

@@ -1,10 +1,6 @@
 //! [`CallMemories`]: what the toolsets of a principal remember of their calls, so that a toolset per request is as good as one that is kept.
 
-use std::{
-    collections::HashMap,
-    sync::{Arc, Mutex, PoisonError},
-    time::Duration,
-};
+use std::{collections::HashMap, sync::Arc, time::Duration};
 
 use tokio::time::Instant;
 
@@ -14,6 +10,7 @@ use super::{
 };
 use crate::spill::{Spill, SpillLimits};
 use pegboard_base::caller::Principal;
+use pegboard_base::sync::Mutex;
 use pegboard_client::credential::{CallerRights, CredentialsKey};
 
 /// How long a memory outlives its last toolset: as long as a reply is kept for its idempotency key.
@@ -89,7 +86,7 @@ impl CallMemories {
     /// The memory of an owner, for a new toolset.
     pub(crate) fn open(&self, owner: MemoryOwner) -> CallMemory {
         let now = Instant::now();
-        let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut kept = self.0.lock();
         let entry = kept.by_owner.entry(owner).or_insert_with_key(|owner| Entry {
             memory: CallMemory {
                 is_shared: true,
@@ -108,13 +105,13 @@ impl CallMemories {
 
     /// Drops all memories. Those of toolsets that are open end with them.
     pub(crate) fn clear(&self) {
-        let kept = std::mem::take(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner));
+        let kept = std::mem::take(&mut *self.0.lock());
         drop(kept);
     }
 
     #[cfg(test)]
     fn len(&self) -> usize {
-        self.0.lock().unwrap().by_owner.len()
+        self.0.lock().by_owner.len()
     }
 }
 

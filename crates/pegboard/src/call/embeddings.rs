@@ -1,18 +1,11 @@
 //! Searches tools by meaning: the embedding program's model turns texts into vectors, and the vectors of tools are cached.
 
-use std::{
-    collections::HashMap,
-    fmt,
-    future::Future,
-    pin::Pin,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
-    time::Duration,
-};
+use std::{collections::HashMap, fmt, future::Future, pin::Pin, sync::Arc, time::Duration};
 
 use sha2::{Digest, Sha256};
 use tokio::{sync::Semaphore, time::Instant};
 
-use pegboard_base::sync::{Panicked, caught};
+use pegboard_base::sync::{Mutex, Panicked, caught};
 
 /// How long a search waits for vectors. Vectors that arrive in time are cached, even if others are late.
 const TIMEOUT: Duration = Duration::from_secs(5);
@@ -87,15 +80,20 @@ impl Embeddings {
 
     /// Returns the vectors of a query and of these tools, if all of them arrive in time.
     pub(crate) async fn of(&self, question: &str, tools: &[String]) -> Option<Vectors> {
-        if self.lock().paused_until.is_some_and(|until| Instant::now() < until) {
+        if self
+            .state
+            .lock()
+            .paused_until
+            .is_some_and(|until| Instant::now() < until)
+        {
             return None;
         }
-        let known = self.lock().vectors.len();
+        let known = self.state.lock().vectors.len();
         let result = match tokio::time::timeout(TIMEOUT, self.all(question, tools)).await {
             Ok(result) => result,
             Err(_) => Err(format!("they did not come within {} s", TIMEOUT.as_secs())),
         };
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         match result {
             Ok(vectors) => {
                 state.paused_until = None;
@@ -118,18 +116,20 @@ impl Embeddings {
             .map(|text| <[u8; 32]>::from(Sha256::digest(text)))
             .collect();
         let unknown: Vec<usize> = {
-            let state = self.lock();
+            let state = self.state.lock();
             let indices = 0..tools.len();
             indices.filter(|at| !state.vectors.contains_key(&keys[*at])).collect()
         };
         for batch in unknown.chunks(BATCH) {
             let texts = batch.iter().map(|at| tools[*at].clone()).collect();
             let vectors = self.request(texts).await?;
-            self.lock().keep(batch.iter().map(|at| keys[*at]).zip(vectors), &keys);
+            self.state
+                .lock()
+                .keep(batch.iter().map(|at| keys[*at]).zip(vectors), &keys);
         }
         let question = self.request(vec![question.to_owned()]).await?.pop();
         let question = question.ok_or("there is none for the question")?;
-        let state = self.lock();
+        let state = self.state.lock();
         let tools = keys.iter().map(|key| state.vectors.get(key).cloned());
         let tools: Option<Vec<_>> = tools.collect();
         let tools = tools.ok_or("there are more tools than vectors are kept")?;
@@ -154,10 +154,6 @@ impl Embeddings {
         }
         Ok(vectors.into_iter().map(Arc::from).collect())
     }
-
-    fn lock(&self) -> MutexGuard<'_, VectorCache> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
 }
 
 impl VectorCache {
@@ -179,7 +175,7 @@ impl VectorCache {
 impl fmt::Debug for Embeddings {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Embeddings")
-            .field("kept", &self.lock().vectors.len())
+            .field("kept", &self.state.lock().vectors.len())
             .finish_non_exhaustive()
     }
 }

@@ -1,14 +1,12 @@
 //! The tasks that a view's clients have started and poll by themselves.
 
-use std::{
-    collections::{HashSet, VecDeque},
-    sync::{Mutex, MutexGuard, PoisonError},
-};
+use std::collections::{HashSet, VecDeque};
 
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use pegboard_base::name::ServerName;
+use pegboard_base::sync::Mutex;
 use pegboard_tools::outcome::{ForwardedResult, ResultKind};
 
 /// The most tasks that are remembered. The oldest are forgotten, and can no longer be polled.
@@ -73,7 +71,7 @@ impl ForwardedTasks {
     }
 
     fn insert(&self, task: (ServerName, String)) {
-        let mut tasks = self.lock();
+        let mut tasks = self.0.lock();
         if !tasks.known.insert(task.clone()) {
             return;
         }
@@ -93,12 +91,7 @@ impl ForwardedTasks {
 
     /// Whether this is the id of a task of this view.
     pub(crate) fn has_id(&self, server: &ServerName, id: &str) -> bool {
-        self.lock().known.contains(&(server.clone(), id.to_owned()))
-    }
-
-    /// Every statement leaves the sets valid, so a poisoned lock can be used.
-    fn lock(&self) -> MutexGuard<'_, Tasks> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock().known.contains(&(server.clone(), id.to_owned()))
     }
 }
 
@@ -138,6 +131,6 @@ mod tests {
             );
         }
         assert!(!tasks.has(&server, &params("a")) && tasks.has(&server, &params("0")));
-        assert_eq!(tasks.lock().known.len(), MAX_TASKS);
+        assert_eq!(tasks.0.lock().known.len(), MAX_TASKS);
     }
 }

@@ -1,17 +1,13 @@
 //! Idempotency keys: a call runs once per key, and further calls with that key get its reply.
 
-use std::{
-    collections::HashMap,
-    future::Future,
-    sync::{Mutex, MutexGuard, PoisonError},
-    time::Duration,
-};
+use std::{collections::HashMap, future::Future, time::Duration};
 
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 use tokio::{sync::watch, time::Instant};
 
 use pegboard_base::deadline::Deadline;
+use pegboard_base::sync::Mutex;
 use pegboard_tools::{
     args::Arguments,
     outcome::{Failure, Kind, Outcome, Reply},
@@ -85,7 +81,7 @@ impl IdempotencyKeys {
 
     /// Looks the key up and claims it under one lock, so that only one of two callers runs.
     fn claim(&self, key: &IdempotencyKey, arguments: [u8; 32]) -> Claim {
-        let mut keys = self.lock();
+        let mut keys = self.0.lock();
         match keys.get(key) {
             Some(claimed) if claimed.is_expired() => {}
             Some(claimed) if claimed.arguments != arguments => return Claim::Rejected(taken(key)),
@@ -106,10 +102,6 @@ impl IdempotencyKeys {
         };
         keys.insert(key.clone(), claimed);
         Claim::New(publisher)
-    }
-
-    fn lock(&self) -> MutexGuard<'_, HashMap<IdempotencyKey, KeyedCall>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -132,7 +124,7 @@ struct ClaimGuard<'a> {
 
 impl Drop for ClaimGuard<'_> {
     fn drop(&mut self) {
-        let mut keys = self.keys.lock();
+        let mut keys = self.keys.0.lock();
         if self.is_released {
             keys.remove(self.key);
         } else if let Some(claimed) = keys.get_mut(self.key) {
@@ -268,9 +260,9 @@ mod tests {
             call(&keys, &n.to_string(), "{}", done("first")).await;
             tokio::time::advance(Duration::from_millis(1)).await;
         }
-        assert_eq!(keys.lock().len(), MAX_KEYS);
+        assert_eq!(keys.0.lock().len(), MAX_KEYS);
         assert_eq!(call(&keys, "2", "{}", done("again")).await.text(), "first");
         assert_eq!(call(&keys, "1", "{}", done("again")).await.text(), "again");
-        assert!(keys.lock().contains_key(&key("0")));
+        assert!(keys.0.lock().contains_key(&key("0")));
     }
 }

@@ -3,7 +3,7 @@
 use std::{
     collections::HashMap,
     sync::{
-        Arc, Mutex, PoisonError,
+        Arc,
         atomic::{AtomicUsize, Ordering},
     },
     time::Duration,
@@ -13,6 +13,7 @@ use tokio::time::Instant;
 
 use super::rates::RateBuckets;
 use pegboard_base::caller::Principal;
+use pegboard_base::sync::Mutex;
 use pegboard_tools::outcome::{Failure, Kind};
 
 /// When a call that was one too many may be made again. A call of the same owner must end first, and when that is cannot be known.
@@ -83,7 +84,7 @@ impl UsageByPrincipal {
         let Some(principal) = principal else {
             return Arc::default();
         };
-        let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut known = self.0.lock();
         if let Some(usage) = known.usages.get(principal) {
             return usage.clone();
         }
@@ -129,7 +130,7 @@ mod tests {
     }
 
     fn known(usages: &UsageByPrincipal) -> usize {
-        usages.0.lock().unwrap().usages.len()
+        usages.0.lock().usages.len()
     }
 
     #[tokio::test(start_paused = true)]

@@ -1,16 +1,13 @@
 //! How often an owner may call: token buckets, one for each limit and rate.
 
-use std::{
-    collections::HashMap,
-    sync::{Mutex, MutexGuard, PoisonError},
-    time::Duration,
-};
+use std::{collections::HashMap, time::Duration};
 
 use tokio::time::Instant;
 
 use super::verdict::Denied;
 use crate::audit::AuditRule;
 use pegboard_base::name::ServerName;
+use pegboard_base::sync::Mutex;
 use pegboard_config::Rate;
 use pegboard_tools::outcome::{Failure, Kind};
 
@@ -43,7 +40,7 @@ impl RateBuckets {
         now: Instant,
         tool: impl FnOnce() -> String,
     ) -> Result<(), Denied> {
-        let mut buckets = self.lock();
+        let mut buckets = self.0.lock();
         if buckets.len() >= MAX_BUCKETS {
             buckets.retain(|_, bucket| bucket.full_at > now);
         }
@@ -69,12 +66,8 @@ impl RateBuckets {
 
     /// When all buckets are full again, unless they are.
     pub(super) fn spent_until(&self, now: Instant) -> Option<Instant> {
-        let full_at = self.lock().values().map(|bucket| bucket.full_at).max();
+        let full_at = self.0.lock().values().map(|bucket| bucket.full_at).max();
         full_at.filter(|full_at| *full_at > now)
-    }
-
-    fn lock(&self) -> MutexGuard<'_, HashMap<(Limited, Rate), Bucket>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -111,7 +104,7 @@ mod tests {
                 .unwrap();
             tokio::time::advance(Duration::from_millis(1)).await;
         }
-        assert!(rates.lock().len() <= MAX_BUCKETS);
+        assert!(rates.0.lock().len() <= MAX_BUCKETS);
     }
 
     /// A call that one limit refuses costs nothing of the other.

@@ -1,12 +1,10 @@
 //! The result settings of a view that are not in the config: size, tokenizer, summariser, spill.
 
-use std::{
-    fmt,
-    sync::{Arc, Mutex, PoisonError},
-};
+use std::{fmt, sync::Arc};
 
 use super::summarise::{self, summariser::Summariser};
 use crate::spill::{Spill, SpillLimits};
+use pegboard_base::sync::Mutex;
 use pegboard_config::{Images, Policy, Results, Summarise, SummaryModel, TooLong};
 use pegboard_tools::outcome::truncate::Count;
 
@@ -152,7 +150,7 @@ impl ResultOptions {
     }
 
     fn model(&self, wanted: &SummaryModel) -> Option<Arc<dyn Summariser>> {
-        let mut models = self.models.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut models = self.models.lock();
         if let Some((_, ready)) = models.iter().find(|(model, _)| model == wanted) {
             return Some(ready.clone());
         }
@@ -173,11 +171,11 @@ impl ResultOptions {
     }
 
     pub(crate) fn set_reader(&self, name: &Arc<str>) {
-        *self.reader.lock().unwrap_or_else(PoisonError::into_inner) = name.clone();
+        *self.reader.lock() = name.clone();
     }
 
     pub(crate) fn reader(&self) -> Arc<str> {
-        self.reader.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.reader.lock().clone()
     }
 }
 

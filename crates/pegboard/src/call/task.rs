@@ -1,13 +1,6 @@
 //! Calls that run as tasks: started here, polled and fetched later.
 
-use std::{
-    borrow::Cow,
-    fmt,
-    future::Future,
-    pin::Pin,
-    sync::{Arc, Mutex, PoisonError},
-    time::Duration,
-};
+use std::{borrow::Cow, fmt, future::Future, pin::Pin, sync::Arc, time::Duration};
 
 use pegboard_protocol::code;
 use tokio::time::Instant;
@@ -30,6 +23,7 @@ use super::{
 use crate::status::Era;
 use crate::{audit::AuditRule, server::Live};
 use pegboard_base::deadline::Deadline;
+use pegboard_base::sync::Mutex;
 use pegboard_client::session::{
     Call, CallResponse, CallResult, Fault, FaultKind, OnBehalf, PassOn, Patience, Session, Task, TaskContext,
     TaskState, TaskStatus,
@@ -298,7 +292,7 @@ impl TaskHandle {
                 Stage::Ended(_, reply) => return Reply::clone(reply),
                 Stage::Replying(status, pending) => {
                     let status = *status;
-                    let reply = pending.0.get_mut().unwrap_or_else(PoisonError::into_inner).await;
+                    let reply = pending.0.get_mut().await;
                     self.stage = Stage::Ended(status, Box::new(reply));
                 }
                 Stage::Answered(result) => {

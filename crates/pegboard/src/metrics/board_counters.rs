@@ -3,7 +3,7 @@
 use std::{
     collections::{BTreeMap, HashMap},
     sync::{
-        Arc, Mutex, PoisonError,
+        Arc,
         atomic::{AtomicU64, Ordering},
     },
 };
@@ -13,6 +13,7 @@ use super::{
     snapshot::{Metrics, ServerMetrics},
 };
 use pegboard_base::name::ServerName;
+use pegboard_base::sync::Mutex;
 
 /// How many names of removed servers are kept. The counts of older ones remain in the total.
 const MAX_REMOVED: usize = 1024;
@@ -53,7 +54,7 @@ impl NamedCounters {
 impl BoardCounters {
     /// The counters of the servers of one name.
     pub(crate) fn of(&self, name: &ServerName) -> Arc<ServerCounters> {
-        let mut names = self.names.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut names = self.names.lock();
         names.created += 1;
         let last = names.created;
         if let Some(named) = names.counts.get_mut(name) {
@@ -74,13 +75,13 @@ impl BoardCounters {
 
     /// The counters of the servers of one name, if there is or was one.
     pub(crate) fn find(&self, name: &ServerName) -> Option<Arc<ServerCounters>> {
-        let names = self.names.lock().unwrap_or_else(PoisonError::into_inner);
+        let names = self.names.lock();
         names.counts.get(name).map(|named| named.counts.clone())
     }
 
     /// How many calls are in flight on all servers.
     pub(crate) fn in_flight(&self) -> u64 {
-        let names = self.names.lock().unwrap_or_else(PoisonError::into_inner);
+        let names = self.names.lock();
         names.counts.values().map(|named| named.counts.in_flight()).sum()
     }
 
@@ -94,7 +95,7 @@ impl BoardCounters {
 
     pub(crate) fn read(&self, events_lost: u64, buffered_bytes: u64) -> Metrics {
         let (servers, mut total) = {
-            let names = self.names.lock().unwrap_or_else(PoisonError::into_inner);
+            let names = self.names.lock();
             let read = names
                 .counts
                 .iter()

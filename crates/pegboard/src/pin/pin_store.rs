@@ -4,7 +4,7 @@ use std::{
     collections::HashMap,
     io,
     path::{Path, PathBuf},
-    sync::{Arc, Mutex, PoisonError},
+    sync::Arc,
     time::SystemTime,
 };
 
@@ -13,6 +13,7 @@ use super::{
     pinned_server::{PinnedServer, VERSION},
 };
 use pegboard_base::private_file;
+use pegboard_base::sync::Mutex;
 
 /// The largest file that is written or read.
 const MAX_BYTES: usize = 8 << 20;
@@ -70,7 +71,7 @@ impl PinStore {
     /// The pins of all servers, ordered by name. A file that cannot be read is an error.
     pub fn servers(&self) -> Result<Vec<PinnedServer>, PinError> {
         let mut servers: Vec<PinnedServer> = match &self.0 {
-            Place::Memory(servers) => lock(servers).values().cloned().collect(),
+            Place::Memory(servers) => servers.lock().values().cloned().collect(),
             Place::Folder(folder) => {
                 let mut servers = Vec::new();
                 for file in files(folder)? {
@@ -86,7 +87,7 @@ impl PinStore {
     /// Removes all pins of a server, by its identity. Returns whether there were any.
     pub fn forget(&self, identity: &str) -> Result<bool, PinError> {
         match &self.0 {
-            Place::Memory(servers) => Ok(lock(servers).remove(identity).is_some()),
+            Place::Memory(servers) => Ok(servers.lock().remove(identity).is_some()),
             Place::Folder(folder) => {
                 let file = file_of(folder, identity);
                 match std::fs::remove_file(&file) {
@@ -101,7 +102,7 @@ impl PinStore {
     /// The pins of a server; `None` if it has none.
     pub(crate) fn load(&self, identity: &ServerIdentity) -> Result<Option<PinnedServer>, PinError> {
         match &self.0 {
-            Place::Memory(servers) => Ok(lock(servers).get(&identity.hash).cloned()),
+            Place::Memory(servers) => Ok(servers.lock().get(&identity.hash).cloned()),
             Place::Folder(folder) => read(&file_of(folder, &identity.hash)),
         }
     }
@@ -117,7 +118,7 @@ impl PinStore {
         pinned.shown.clone_from(&identity.shown);
         match &self.0 {
             Place::Memory(servers) => {
-                lock(servers).insert(identity.hash.clone(), pinned.clone());
+                servers.lock().insert(identity.hash.clone(), pinned.clone());
             }
             Place::Folder(folder) => write(&file_of(folder, &identity.hash), &pinned)?,
         }
@@ -142,10 +143,6 @@ impl PinStore {
         let meta = std::fs::symlink_metadata(file_of(folder, &identity.hash));
         Stamp(meta.ok().and_then(|meta| Some((meta.modified().ok()?, meta.len()))))
     }
-}
-
-fn lock<T>(servers: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
-    servers.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// An identity consists of hexadecimal digits, so it cannot leave the folder. Others can come from callers of [`PinStore::forget`].

@@ -1,6 +1,8 @@
 //! The slot that a server and its replacements have on the board, one after the other.
 
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::sync::{Arc, Weak};
+
+use pegboard_base::sync::Mutex;
 
 /// A slot on the board, and its current server. Every server that has had the slot keeps a reference to it, to find its successor.
 #[derive(Debug)]
@@ -8,11 +10,11 @@ pub(super) struct BoardSlot<T>(Mutex<Weak<T>>);
 
 impl<T> BoardSlot<T> {
     pub(super) fn occupy(&self, occupant: &Arc<T>) {
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Arc::downgrade(occupant);
+        *self.0.lock() = Arc::downgrade(occupant);
     }
 
     pub(super) fn occupant(&self) -> Option<Arc<T>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).upgrade()
+        self.0.lock().upgrade()
     }
 }
 

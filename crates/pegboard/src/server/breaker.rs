@@ -2,11 +2,7 @@
 //!
 //! Callers pass the time in, except to the methods that say `now` in their name.
 
-use std::{
-    collections::VecDeque,
-    sync::{Arc, PoisonError},
-    time::Duration,
-};
+use std::{collections::VecDeque, sync::Arc, time::Duration};
 
 use tokio::time::Instant;
 
@@ -216,7 +212,7 @@ impl BreakerInner {
     }
 
     fn change<T>(&self, change: impl FnOnce(&mut Circuit) -> T) -> T {
-        let mut circuit = self.circuit.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut circuit = self.circuit.lock();
         let changed = change(&mut circuit);
         self.fast_path.store(circuit.fast_path(), Ordering::Release);
         changed

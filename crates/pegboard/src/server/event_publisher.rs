@@ -4,7 +4,7 @@
 //! [`LinkReporter`] per link and server, and each server's [`EventPublisher`] derives one state from its links.
 
 use std::{
-    sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError},
+    sync::{Arc, OnceLock},
     time::Duration,
 };
 
@@ -17,6 +17,7 @@ use crate::{
     metrics::ServerCounters,
     pin::{PinChange, PinState},
 };
+use pegboard_base::sync::Mutex;
 use pegboard_base::{caller::Principal, name::ServerName};
 use pegboard_mask::ServerMasker;
 use pegboard_tools::{catalog::CatalogDiff, outcome::millis};
@@ -75,7 +76,7 @@ impl EventPublisher {
 
     /// Sets the owner of the server. Subscribers see the board's server become idle and the owner's server take over its state.
     pub(super) fn assign_owner(&self, owner: &ViewTag) {
-        let mut published = self.lock();
+        let mut published = self.published.lock();
         let state = published.state;
         if state != State::Idle {
             self.publish(&mut published, State::Idle, None, None);
@@ -88,12 +89,12 @@ impl EventPublisher {
 
     /// Publishes nothing until the server replaces another: the states of a replacement before that are not those of the server in use.
     pub(super) fn mute(&self) {
-        self.lock().is_muted = true;
+        self.published.lock().is_muted = true;
     }
 
     /// Publishes states from now on, beginning with the current one.
     pub(super) fn unmute(&self) {
-        let mut published = self.lock();
+        let mut published = self.published.lock();
         if std::mem::take(&mut published.is_muted) {
             let state = std::mem::replace(&mut published.state, State::Idle);
             self.publish(&mut published, state, None, None);
@@ -103,11 +104,11 @@ impl EventPublisher {
     /// Publishes for the server in place of `old`, which is muted.
     pub(super) fn take_over(&self, old: &Self) {
         let from = {
-            let mut old = old.lock();
+            let mut old = old.published.lock();
             old.is_muted = true;
             old.state
         };
-        let mut published = self.lock();
+        let mut published = self.published.lock();
         published.is_muted = false;
         // Published even if both have the same state, so that subscribers learn of the replacement.
         let state = published.state;
@@ -116,7 +117,7 @@ impl EventPublisher {
 
     /// Begins a new pool of links. Returns its number for the links' reporters.
     pub(super) fn begin_pool(&self, size: usize) -> u64 {
-        let mut published = self.lock();
+        let mut published = self.published.lock();
         published.pool += 1;
         published.links = vec![State::Idle; size];
         self.publish(&mut published, State::Idle, None, None);
@@ -125,14 +126,14 @@ impl EventPublisher {
 
     /// Ends the pool: the server has no links any more.
     pub(super) fn end_pool(&self, state: State, why: Option<&Outage>) {
-        let mut published = self.lock();
+        let mut published = self.published.lock();
         published.pool += 1;
         published.links.clear();
         self.publish(&mut published, state, why, None);
     }
 
     fn link_changed(&self, pool: u64, index: usize, phase: &Phase, is_new: bool) {
-        let mut published = self.lock();
+        let mut published = self.published.lock();
         if published.pool != pool {
             return;
         }
@@ -216,10 +217,6 @@ impl EventPublisher {
         let mut text = self.masker.text(text).into_owned();
         text.truncate(text.floor_char_boundary(REASON));
         text
-    }
-
-    fn lock(&self) -> MutexGuard<'_, PublishedState> {
-        self.published.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

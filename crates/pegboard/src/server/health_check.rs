@@ -1,11 +1,9 @@
 //! The last health check of a connection, and a detector for machine sleep, after which a quiet connection may be dead.
 
-use std::{
-    sync::{Mutex, PoisonError},
-    time::{Duration, SystemTime},
-};
+use std::time::{Duration, SystemTime};
 
 use jiff::Timestamp;
+use pegboard_base::sync::Mutex;
 use tokio::time::Instant;
 
 /// The last health check of one connection: a probe or a start.
@@ -22,13 +20,13 @@ pub(super) struct HealthCheck {
 
 impl HealthChecks {
     pub(super) fn last(&self) -> Option<HealthCheck> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.0.lock().clone()
     }
 
     /// Records a check that ended now.
     pub(super) fn record(&self, error: Option<String>) {
         let at = Timestamp::now();
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(HealthCheck { at, error });
+        *self.0.lock() = Some(HealthCheck { at, error });
     }
 }
 

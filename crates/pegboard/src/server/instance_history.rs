@@ -4,12 +4,13 @@
 //! instance is ready again, and the catalogue.
 
 use std::sync::{
-    Arc, Mutex, MutexGuard, PoisonError,
+    Arc,
     atomic::{AtomicU64, Ordering},
 };
 
 use super::{outage::Outage, phase::Phase};
 use crate::status::State;
+use pegboard_base::sync::Mutex;
 use pegboard_tools::catalog::{Catalog, CatalogDiff};
 
 /// The last failure and the last catalogue of a server. Its instances share it, unless credentials set them apart.
@@ -39,14 +40,14 @@ impl InstanceHistory {
     pub(super) fn record(&self, phase: &Phase) {
         match phase {
             Phase::Ready(live) => self.ready(&live.ready.listed),
-            Phase::Down(outage) if is_failure(phase.state()) => self.lock().outage = Some(outage.clone()),
+            Phase::Down(outage) if is_failure(phase.state()) => self.last.lock().outage = Some(outage.clone()),
             Phase::Down(_) | Phase::Disabled | Phase::Idle | Phase::Connecting(_) | Phase::Closed => {}
         }
     }
 
     fn ready(&self, catalog: &Arc<Catalog>) {
         let before = {
-            let mut last = self.lock();
+            let mut last = self.last.lock();
             last.outage = None;
             last.catalog.replace(catalog.clone())
         };
@@ -61,16 +62,12 @@ impl InstanceHistory {
 
     /// The newest failure, unless an instance has been ready since.
     pub(super) fn outage(&self) -> Option<Arc<Outage>> {
-        self.lock().outage.clone()
+        self.last.lock().outage.clone()
     }
 
     /// The catalogue that was listed last.
     pub(super) fn catalog(&self) -> Option<Arc<Catalog>> {
-        self.lock().catalog.clone()
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Last> {
-        self.last.lock().unwrap_or_else(PoisonError::into_inner)
+        self.last.lock().catalog.clone()
     }
 }
 

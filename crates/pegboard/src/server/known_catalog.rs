@@ -1,14 +1,12 @@
 //! The last known catalogue of a server, also while the server is not ready, and its history of changes.
 
-use std::{
-    collections::VecDeque,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
-};
+use std::{collections::VecDeque, sync::Arc};
 
 use jiff::Timestamp;
 use serde::Serialize;
 
 use pegboard_base::name::ServerName;
+use pegboard_base::sync::Mutex;
 use pegboard_mask::Masker;
 use pegboard_tools::catalog::{
     Catalog, FormerNames,
@@ -68,7 +66,7 @@ impl KnownCatalog {
     /// Masks the stored catalogue: the earlier run may not have known every secret.
     pub(super) fn masked(self, masker: &Masker) -> Self {
         {
-            let mut state = self.lock();
+            let mut state = self.state.lock();
             if let Some(latest) = &mut state.latest {
                 Arc::make_mut(latest).mask(masker);
             }
@@ -78,32 +76,32 @@ impl KnownCatalog {
 
     /// Whether the server was listed in this run of the program, not only loaded from the store.
     pub(super) fn was_listed(&self) -> bool {
-        self.lock().was_listed
+        self.state.lock().was_listed
     }
 
     /// Counts the server as listed in this run of the program.
     pub(super) fn mark_listed(&self) {
-        self.lock().was_listed = true;
+        self.state.lock().was_listed = true;
     }
 
     pub(super) fn latest(&self) -> Option<Arc<Catalog>> {
-        self.lock().latest.clone()
+        self.state.lock().latest.clone()
     }
 
     pub(super) fn changes(&self) -> Vec<CatalogChange> {
-        self.lock().changes.iter().cloned().collect()
+        self.state.lock().changes.iter().cloned().collect()
     }
 
     /// The names that the server's tools had before.
     pub(super) fn former_names(&self) -> FormerNames {
-        self.lock().former.clone()
+        self.state.lock().former.clone()
     }
 
     /// Records and stores a new listing. Returns how it differs from the previous one, or `None` if it does not.
     pub(super) fn learn(&self, catalog: &Arc<Catalog>, freshness: Freshness) -> Option<CatalogDiff> {
         let at = Timestamp::now();
         let changed = {
-            let mut state = self.lock();
+            let mut state = self.state.lock();
             state.was_listed = true;
             let old = state.latest.replace(catalog.clone());
             let diff = old.as_ref().map(|old| CatalogDiff::between(old, catalog));
@@ -134,10 +132,6 @@ impl KnownCatalog {
             }
         }
         changed
-    }
-
-    fn lock(&self) -> MutexGuard<'_, CatalogState> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -4,7 +4,7 @@
 //! when its last lease is released.
 
 use std::{
-    sync::{Arc, PoisonError, RwLock, Weak},
+    sync::{Arc, Weak},
     time::Duration,
 };
 
@@ -30,6 +30,7 @@ use super::{
     revision::Revision,
     supervisor::{Command, History, Supervisor},
 };
+use pegboard_base::sync::RwLock;
 use pegboard_base::{deadline::Deadline, name::ServerName};
 
 /// How often a waiting caller sends its command again, in case the supervisor's channel was full.
@@ -144,7 +145,7 @@ impl Link {
     }
 
     pub(super) fn plan(&self) -> Arc<ConnectionPlan> {
-        self.0.plan.read().unwrap_or_else(PoisonError::into_inner).clone()
+        self.0.plan.read().clone()
     }
 
     /// The name of the server that the link was created for.
@@ -325,7 +326,7 @@ impl LinkLease {
     /// Applies another plan and idle limit. Returns `false` and changes nothing if other servers lease the link and the plan is not
     /// compatible with it.
     pub(super) fn retune(&self, mut plan: ConnectionPlan, idle: Option<Duration>) -> bool {
-        let mut holders = self.link.0.holders.lock();
+        let mut holders = self.link.0.holders.by_number.lock();
         let old = self.link.plan();
         if !old.is_compatible_with(&plan) {
             if holders.len() > 1 {
@@ -341,7 +342,7 @@ impl LinkLease {
                 // The current catalogue was masked under the old settings.
                 self.link.send(Command::Refresh);
             }
-            *self.link.0.plan.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(plan);
+            *self.link.0.plan.write() = Arc::new(plan);
         }
         if let Some(holder) = holders.get_mut(&self.number) {
             holder.idle = idle;
@@ -351,14 +352,14 @@ impl LinkLease {
 
     /// Sets how long the link may be idle before this server agrees to close it.
     pub(super) fn set_idle_limit(&self, idle: Option<Duration>) {
-        if let Some(holder) = self.link.0.holders.lock().get_mut(&self.number) {
+        if let Some(holder) = self.link.0.holders.by_number.lock().get_mut(&self.number) {
             holder.idle = idle;
         }
     }
 
     /// Whether no other server leases the link.
     pub(super) fn is_sole_holder(&self) -> bool {
-        self.link.0.holders.lock().len() <= 1
+        self.link.0.holders.by_number.lock().len() <= 1
     }
 
     /// Releases the lease. If it was the last one, waits until the link has ended.

@@ -2,13 +2,11 @@
 
 use std::{
     collections::BTreeMap,
-    sync::{
-        Mutex, MutexGuard, PoisonError,
-        atomic::{AtomicU64, Ordering},
-    },
+    sync::atomic::{AtomicU64, Ordering},
     time::Duration,
 };
 
+use pegboard_base::sync::Mutex;
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
@@ -17,7 +15,7 @@ use super::{event_publisher::LinkReporter, phase::Phase};
 /// The servers that lease a link, by lease number.
 #[derive(Debug, Default)]
 pub(super) struct Holders {
-    state: Mutex<BTreeMap<u64, Holder>>,
+    pub(super) by_number: Mutex<BTreeMap<u64, Holder>>,
     entered: AtomicU64,
     has_ended: CancellationToken,
 }
@@ -37,7 +35,7 @@ impl Holders {
         mut reporter: LinkReporter,
         phase: &watch::Receiver<Phase>,
     ) -> Option<u64> {
-        let mut state = self.lock();
+        let mut state = self.by_number.lock();
         if self.has_ended.is_cancelled() {
             return None;
         }
@@ -50,14 +48,14 @@ impl Holders {
 
     /// Reports to every server that leases the link.
     pub(super) fn report(&self, mut report: impl FnMut(&mut LinkReporter)) {
-        for holder in self.lock().values_mut() {
+        for holder in self.by_number.lock().values_mut() {
             report(&mut holder.reporter);
         }
     }
 
     /// Removes a holder. Returns whether it was the last one.
     pub(super) fn leave(&self, number: u64) -> bool {
-        let mut state = self.lock();
+        let mut state = self.by_number.lock();
         state.remove(&number);
         if state.is_empty() {
             self.has_ended.cancel();
@@ -67,14 +65,10 @@ impl Holders {
 
     /// How long the link may be idle before it is closed: the longest limit of all holders; `None` if one of them has no limit.
     pub(super) fn idle_after(&self) -> Option<Duration> {
-        let state = self.lock();
+        let state = self.by_number.lock();
         let longest = state
             .values()
             .try_fold(Duration::ZERO, |most, holder| holder.idle.map(|idle| most.max(idle)));
         longest.filter(|_| !state.is_empty())
-    }
-
-    pub(super) fn lock(&self) -> MutexGuard<'_, BTreeMap<u64, Holder>> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -3,7 +3,7 @@
 use std::{
     cell::OnceCell,
     sync::{
-        Arc, PoisonError,
+        Arc,
         atomic::{AtomicUsize, Ordering},
     },
     time::Duration,
@@ -179,7 +179,7 @@ impl Pool {
         if let [only] = &*self.leases {
             return only.link().begin_use().map(|using| (only.link(), using));
         }
-        let _guard = self.pick_lock.lock().unwrap_or_else(PoisonError::into_inner);
+        let _guard = self.pick_lock.lock();
         let best = self.best()?;
         best.begin_use().map(|using| (best, using))
     }

@@ -3,11 +3,9 @@
 //! In the newest era a server returns its questions as results. Tools that were written for the older era send them during the call instead, which
 //! only a connection of that era can carry. The connection is opened when the first call needs it, and closed when it is idle or its pool closes.
 
-use std::{
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
-    time::Duration,
-};
+use std::{sync::Arc, time::Duration};
 
+use pegboard_base::sync::Mutex;
 use tokio::time::Instant;
 
 use super::{
@@ -54,7 +52,7 @@ impl QuestionLink {
     /// The connection beside the session of this generation. `open` opens it if there is none. Returns `None` if it was refused or cannot be
     /// opened.
     pub(super) fn lease(&self, generation: u64, open: impl FnOnce() -> Option<LinkLease>) -> Option<Arc<LinkLease>> {
-        let mut state = self.lock();
+        let mut state = self.0.lock();
         match &*state {
             State::Open(lease) => return Some(lease.clone()),
             State::Refused(refusal) if refusal.holds(generation) => return None,
@@ -69,7 +67,7 @@ impl QuestionLink {
     /// Notes that the connection could not be opened, and closes it.
     pub(super) fn refuse(&self, lease: &Arc<LinkLease>, generation: u64, outage: &Outage) {
         let until = (outage.cause != Cause::Broken).then(|| Instant::now() + PAUSE);
-        let mut state = self.lock();
+        let mut state = self.0.lock();
         if matches!(&*state, State::Open(open) if Arc::ptr_eq(open, lease)) {
             *state = State::Refused(Refusal { generation, until });
         }
@@ -77,7 +75,7 @@ impl QuestionLink {
 
     /// Applies another plan. Without one, or if other servers share the connection, it is closed.
     pub(super) fn retune(&self, plan: Option<ConnectionPlan>, idle: Option<Duration>) {
-        let mut state = self.lock();
+        let mut state = self.0.lock();
         if let State::Open(lease) = &*state
             && !plan.is_some_and(|plan| lease.retune(plan, idle))
         {
@@ -88,7 +86,7 @@ impl QuestionLink {
     /// Sends a command about a session. Other commands are for the connection that the server is listed on.
     pub(super) fn send(&self, command: Command) {
         let is_about_session = matches!(command, Command::Replace(_) | Command::Suspect(_) | Command::Refused(_));
-        if let State::Open(lease) = &*self.lock()
+        if let State::Open(lease) = &*self.0.lock()
             && is_about_session
         {
             lease.link().send(command);
@@ -97,7 +95,7 @@ impl QuestionLink {
 
     /// How many requests use the connection, if no other server shares it.
     pub(super) fn uses(&self) -> usize {
-        match &*self.lock() {
+        match &*self.0.lock() {
             State::Open(lease) if lease.is_sole_holder() => lease.link().uses(),
             _ => 0,
         }
@@ -105,7 +103,7 @@ impl QuestionLink {
 
     /// Closes the connection and forgets refusals.
     pub(super) fn reset(&self) {
-        let mut state = self.lock();
+        let mut state = self.0.lock();
         if !matches!(*state, State::Closed) {
             *state = State::Unused;
         }
@@ -113,13 +111,9 @@ impl QuestionLink {
 
     /// Opens no connection from now on. Returns the open one.
     pub(super) fn close(&self) -> Option<Arc<LinkLease>> {
-        match std::mem::replace(&mut *self.lock(), State::Closed) {
+        match std::mem::replace(&mut *self.0.lock(), State::Closed) {
             State::Open(lease) => Some(lease),
             State::Unused | State::Refused(_) | State::Closed => None,
         }
-    }
-
-    fn lock(&self) -> MutexGuard<'_, State> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -7,7 +7,7 @@ mod pace;
 use std::{
     collections::BTreeMap,
     sync::{
-        Arc, Mutex, PoisonError,
+        Arc,
         atomic::{AtomicU64, Ordering},
     },
     time::Duration,
@@ -18,6 +18,7 @@ use tokio::time::Instant;
 
 use crate::status::QueueStatus;
 use fair_semaphore::{BorrowedGrant, Entry, FairSemaphore, Grant};
+use pegboard_base::sync::Mutex;
 use pegboard_base::{caller::QuotaOwner, deadline::Deadline};
 use pegboard_config::Policy;
 use pegboard_tools::{filter, outcome::millis};
@@ -61,14 +62,14 @@ impl Queues {
 
     /// The queue of that name, or the default one if it is not configured.
     fn named(&self, name: &str) -> Option<Queue> {
-        let queues = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let queues = self.0.lock();
         queues.get(name).or_else(|| queues.get(DEFAULT)).cloned()
     }
 
     /// Raises the capacity of the queue to at least `permits`; waiting calls proceed at once. A shared queue never shrinks. Creates the queue if
     /// there is none.
     pub(crate) fn grow(&self, name: &str, permits: usize) {
-        let mut queues = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut queues = self.0.lock();
         match queues.get(name) {
             Some(queue) => queue.0.permits.grow(permits),
             None => {
@@ -79,7 +80,7 @@ impl Queues {
 
     /// The statistics of every queue, by name.
     pub(crate) fn stats(&self) -> Vec<QueueStats> {
-        let queues = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let queues = self.0.lock();
         queues.values().map(Queue::stats).collect()
     }
 

@@ -1,13 +1,11 @@
 //! A budget for retries: a share of a server's calls plus a few per second, so that retries do not make an outage worse.
 
 use std::{
-    sync::{
-        Mutex, PoisonError,
-        atomic::{AtomicU64, Ordering},
-    },
+    sync::atomic::{AtomicU64, Ordering},
     time::Duration,
 };
 
+use pegboard_base::sync::Mutex;
 use tokio::time::Instant;
 
 /// Tokens are counted in thousandths, so that a fraction of one is an integer.
@@ -56,7 +54,7 @@ impl RetryBudget {
 
     /// Credits the time since the last credit.
     fn pay(&self, now: Instant) {
-        let mut counted = self.counted.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut counted = self.counted.lock();
         let passed = now.saturating_duration_since(*counted);
         if passed >= FULL_AFTER {
             *counted = now;

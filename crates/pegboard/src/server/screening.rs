@@ -2,7 +2,7 @@
 //!
 //! Every use of a server's catalogue goes through here, so a held tool is in no listing, search or prompt, and cannot be called.
 
-use std::sync::{Arc, PoisonError};
+use std::sync::Arc;
 
 use super::{
     exposure::{Exposure, Findings, HeldTool, changes, has_same_changes},
@@ -27,7 +27,7 @@ impl Server {
         if let Some(known) = self.known_exposure(catalog, live) {
             return known;
         }
-        let _screening = self.0.screening.lock().unwrap_or_else(PoisonError::into_inner);
+        let _screening = self.0.screening.lock();
         if let Some(known) = self.known_exposure(catalog, live) {
             return known;
         }

@@ -1,7 +1,7 @@
 //! The handle to one server: its settings, its availability, and commands to its connections.
 
 use std::sync::{
-    Arc, Mutex, OnceLock, PoisonError,
+    Arc, OnceLock,
     atomic::{AtomicBool, Ordering},
 };
 
@@ -31,6 +31,7 @@ use super::{
 };
 use crate::metrics::ServerCounters;
 use crate::status::{LastError, State};
+use pegboard_base::sync::Mutex;
 use pegboard_base::{deadline::Deadline, name::ServerName};
 use pegboard_client::{
     session::{DesiredState, Root, Spec},
@@ -289,7 +290,7 @@ impl Server {
 
     /// Changes the availability and returns the old one.
     pub(super) fn set_availability(&self, availability: Availability) -> Arc<Availability> {
-        let _guard = self.0.availability_lock.lock().unwrap_or_else(PoisonError::into_inner);
+        let _guard = self.0.availability_lock.lock();
         match &availability {
             // The links report their own states.
             Availability::On(_) => {}
@@ -387,7 +388,7 @@ impl Server {
 
     /// Enables the server.
     pub(crate) fn switch_on(&self) {
-        let _guard = self.0.availability_lock.lock().unwrap_or_else(PoisonError::into_inner);
+        let _guard = self.0.availability_lock.lock();
         if matches!(self.availability().as_ref(), Availability::Off) {
             let pool = self.new_pool();
             self.0.availability.store(Arc::new(Availability::On(pool.into())));

@@ -1,9 +1,8 @@
 //! The links of a board that several servers may share.
 
-use std::{
-    sync::{Mutex, PoisonError},
-    time::Duration,
-};
+use std::time::Duration;
+
+use pegboard_base::sync::Mutex;
 
 use super::{
     connection_plan::ConnectionPlan,
@@ -24,7 +23,7 @@ impl SharedLinks {
         reporter: LinkReporter,
         make: impl Fn() -> Link,
     ) -> LinkLease {
-        let mut links = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut links = self.0.lock();
         links.retain(|link| !link.is_dropped());
         let mut compatible = links
             .iter()

@@ -1,7 +1,5 @@
 //! The status of a server: its state, its counters and its last error.
 
-use std::sync::PoisonError;
-
 use jiff::Timestamp;
 use serde_json::{Map, Value};
 use tokio::time::Instant;
@@ -62,13 +60,13 @@ impl Server {
             stderr: None,
         };
         let last_error = &self.0.failed_call;
-        *last_error.lock().unwrap_or_else(PoisonError::into_inner) = Some(error);
+        *last_error.lock() = Some(error);
     }
 
     /// The last error. A current outage takes precedence over failed calls, even later ones.
     fn last_error(&self, phase: &Phase) -> Option<LastError> {
         let of_calls = &self.0.failed_call;
-        let of_calls = of_calls.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let of_calls = of_calls.lock().clone();
         let last = match (phase.last_error(), of_calls) {
             (Some(outage), Some(call)) if matches!(phase, Phase::Ready(_)) && call.at > outage.at => call,
             (Some(outage), _) => outage,

@@ -4,7 +4,7 @@ use std::{
     any::Any,
     collections::BTreeMap,
     fmt,
-    sync::{Arc, Mutex, PoisonError, RwLock, atomic::Ordering},
+    sync::{Arc, atomic::Ordering},
 };
 
 use super::{
@@ -13,6 +13,7 @@ use super::{
     view_tag::ViewTag,
 };
 use pegboard_base::name::ServerName;
+use pegboard_base::sync::{Mutex, RwLock};
 use pegboard_client::session::{HostHandle, Root};
 use pegboard_config::{PRINCIPAL, SESSION_ID};
 
@@ -170,11 +171,11 @@ impl ViewInstances {
 
     /// The owner's instances.
     pub(super) fn own(&self) -> Arc<[Server]> {
-        self.own.read().unwrap_or_else(PoisonError::into_inner).clone()
+        self.own.read().clone()
     }
 
     pub(super) fn replace_own(&self, own: Vec<Server>) {
-        *self.own.write().unwrap_or_else(PoisonError::into_inner) = sorted(own);
+        *self.own.write() = sorted(own);
         self.tag.revision.fetch_add(1, Ordering::Release);
     }
 
@@ -184,7 +185,7 @@ impl ViewInstances {
 
     /// What the views of a principal keep together with its servers; created when it is needed first. `None` if the principal has ended.
     pub(super) fn kept<T: Any + Default + Send + Sync>(&self) -> Option<Arc<T>> {
-        let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut kept = self.kept.lock();
         if matches!(*kept, Keepsake::None) {
             *kept = Keepsake::Some(Arc::<T>::default());
         }
@@ -198,7 +199,7 @@ impl ViewInstances {
     pub(super) fn end(&self) -> Vec<Server> {
         let servers = self.all();
         self.replace_own(Vec::new());
-        let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut kept = self.kept.lock();
         let ended = std::mem::replace(&mut *kept, Keepsake::Ended);
         drop(kept);
         drop(ended);

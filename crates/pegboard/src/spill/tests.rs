@@ -130,7 +130,7 @@ async fn an_output_that_is_evicted_while_it_is_read_is_unknown() {
     let entry = spill.0.find(&handle).unwrap();
     spill.keep(text("new")).await.unwrap();
     // A reader that opened the file before the eviction reads the new content.
-    let newest = spill.0.state().entries[0].handle.clone();
+    let newest = spill.0.state.lock().entries[0].handle.clone();
     std::fs::hard_link(entry.folder.path().join(newest), entry.folder.path().join(&handle)).unwrap();
     assert!(matches!(spill.0.read(&entry), Err(SpillError::Unknown(_))));
 }

@@ -1,6 +1,8 @@
 //! Snapshots that the toolsets of one principal share, so that a toolset per request does not build a route table of its own.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
+
+use pegboard_base::sync::Mutex;
 
 use super::{snapshot::Snapshot, snapshot_rules::SnapshotRules};
 use crate::call::View;
@@ -23,7 +25,7 @@ struct Kept {
 impl PrincipalSnapshots {
     /// The snapshot of this revision for views with the rules of `view`.
     pub(super) fn find(&self, revision: (u64, u64), view: &View) -> Option<Arc<Snapshot>> {
-        let kept = self.lock();
+        let kept = self.0.lock();
         let found = kept
             .iter()
             .find(|kept| kept.revision == revision && kept.rules.are_those_of(view))?;
@@ -37,7 +39,7 @@ impl PrincipalSnapshots {
             rules: SnapshotRules::of(view),
             snapshot: snapshot.clone(),
         };
-        let mut kept = self.lock();
+        let mut kept = self.0.lock();
         let (outdated, mut current): (Vec<_>, Vec<_>) = kept
             .drain(..)
             .partition(|kept| kept.revision != revision || kept.rules.are_those_of(view));
@@ -48,9 +50,5 @@ impl PrincipalSnapshots {
         // They may hold the last handles to servers.
         drop(kept);
         drop((outdated, surplus));
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Vec<Kept>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

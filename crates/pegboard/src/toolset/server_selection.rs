@@ -1,6 +1,6 @@
 //! The servers that a view's selection covers, and warnings about it.
 
-use std::sync::{Arc, PoisonError};
+use std::sync::Arc;
 
 use super::{selection_check::check, snapshot::Snapshot, toolset_handle::Toolset};
 use crate::{
@@ -36,7 +36,7 @@ impl Toolset {
 
     /// The same view with another selection. The last few are cached, because many calls have the same selection.
     pub(super) fn selecting(&self, selection: &Arc<Selection>) -> Self {
-        let mut cached = self.selection_views.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut cached = self.selection_views.lock();
         let is_same = |known: &Arc<Selection>| Arc::ptr_eq(known, selection) || known == selection;
         if let Some((_, toolset)) = cached.iter().find(|(known, _)| is_same(known)) {
             return toolset.clone();

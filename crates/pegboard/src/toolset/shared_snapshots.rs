@@ -5,7 +5,7 @@
 //! the definitions of its tools. The snapshots of a principal's views are kept with the principal's servers.
 
 use std::sync::{
-    Arc, Mutex, MutexGuard, OnceLock, PoisonError,
+    Arc, OnceLock,
     atomic::{AtomicU64, Ordering},
 };
 
@@ -20,6 +20,7 @@ use crate::{
     call::{Definitions, View},
     server::{Server, ViewServers},
 };
+use pegboard_base::sync::Mutex;
 use pegboard_tools::provider::Provider;
 
 /// The most snapshots that are kept: one for each kind of view of a board, which are few, or one for each of the users seen last.
@@ -126,7 +127,7 @@ impl SharedSnapshots {
     }
 
     fn insert(&self, revision: u64, servers: Arc<[Server]>, view: &View) -> Arc<Entry> {
-        let _changing = self.changing.lock().unwrap_or_else(PoisonError::into_inner);
+        let _changing = self.changing.lock();
         if let Some(entry) = self.find(revision, &servers, view) {
             return entry;
         }
@@ -145,7 +146,7 @@ impl SharedSnapshots {
 
     /// Removes the snapshots of older revisions, and those that were not used for longest if there are too many.
     fn trim(&self, newest: &Arc<Entry>) {
-        let _changing = self.changing.lock().unwrap_or_else(PoisonError::into_inner);
+        let _changing = self.changing.lock();
         let mut entries = Vec::clone(&self.entries.load());
         entries.retain(|entry| entry.revision >= newest.revision);
         entries.sort_by_key(|entry| std::cmp::Reverse(entry.used.load(Ordering::Relaxed)));
@@ -166,7 +167,7 @@ impl SharedSnapshots {
         let known = self.definitions(view.dialect());
         let snapshot = Snapshot::build(servers, view, &known);
         if let Some(all) = snapshot.table.new_definitions(&known) {
-            let mut definitions = self.lock_definitions();
+            let mut definitions = self.definitions.lock();
             definitions.retain(|(dialect, _)| *dialect != view.dialect());
             definitions.truncate(MAX_DIALECTS - 1);
             definitions.insert(0, (view.dialect(), Arc::new(all)));
@@ -175,13 +176,9 @@ impl SharedSnapshots {
     }
 
     fn definitions(&self, wanted: Dialect) -> Arc<Definitions> {
-        let definitions = self.lock_definitions();
+        let definitions = self.definitions.lock();
         let known = definitions.iter().find(|(dialect, _)| *dialect == wanted);
         known.map(|(_, known)| known.clone()).unwrap_or_default()
-    }
-
-    fn lock_definitions(&self) -> MutexGuard<'_, Vec<(Dialect, Arc<Definitions>)>> {
-        self.definitions.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

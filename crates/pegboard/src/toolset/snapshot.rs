@@ -1,6 +1,6 @@
 //! The route table, built-in tools and search index of a view, rebuilt only when a server or its catalogue has changed.
 
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, OnceLock};
 
 use arc_swap::ArcSwapOption;
 
@@ -14,6 +14,7 @@ use crate::{
     call::{Definitions, RouteTable, View, Visibility},
     server::Server,
 };
+use pegboard_base::sync::Mutex;
 use pegboard_tools::{
     catalog::{Tool, shadows},
     outcome::Failure,
@@ -56,7 +57,7 @@ impl LatestSnapshot {
     }
 
     fn rebuild(&self, current: impl Fn() -> Revision, build: impl FnOnce(Revision) -> Arc<Snapshot>) -> Arc<Snapshot> {
-        let _building = self.building.lock().unwrap_or_else(PoisonError::into_inner);
+        let _building = self.building.lock();
         let previous = self.adopted.load_full();
         // Read before the servers, so that a change while the snapshot is built makes it outdated.
         let revision = current();

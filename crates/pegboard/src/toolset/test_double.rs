@@ -1,10 +1,6 @@
 //! [`StubTools`]: a test double with scripted replies for tests of agent loops, without servers or processes.
 
-use std::{
-    collections::VecDeque,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
-    time::Duration,
-};
+use std::{collections::VecDeque, sync::Arc, time::Duration};
 
 use serde_json::{Value, json};
 use tokio::time::Instant;
@@ -18,6 +14,7 @@ use crate::{
     server::Outage,
 };
 use pegboard_base::name::ServerName;
+use pegboard_base::sync::Mutex;
 use pegboard_client::session::Progress;
 use pegboard_tools::{
     outcome::{Answer, Failure, Kind, Outcome, Reply},
@@ -178,7 +175,7 @@ impl StubTools {
 
     /// Sets the provider that the tools are listed for.
     pub fn provider(self, provider: Provider) -> Self {
-        self.lock().provider = provider;
+        self.0.lock().provider = provider;
         self
     }
 
@@ -212,35 +209,31 @@ impl StubTools {
 
     /// Makes a server unavailable: the listing says why, and calls of its tools are refused.
     pub fn absent(self, server: ServerName, why: &str) -> Self {
-        self.lock().absent.push((server, Outage::scripted(why)));
+        self.0.lock().absent.push((server, Outage::scripted(why)));
         self
     }
 
     /// The calls so far, in order. Calls that are refused because of their arguments are not among them.
     pub fn calls(&self) -> Vec<StubCall> {
-        self.lock().calls.clone()
+        self.0.lock().calls.clone()
     }
 
     fn change(self, name: &str, change: impl FnOnce(&mut StubTool)) -> Self {
-        change(self.lock().tool(name));
+        change(self.0.lock().tool(name));
         self
-    }
-
-    fn lock(&self) -> MutexGuard<'_, StubState> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl ToolExecutor for StubTools {
     fn list(&self, _patience: Duration) -> Boxed<'_, Listing> {
-        let listing = self.lock().listing();
+        let listing = self.0.lock().listing();
         Box::pin(std::future::ready(listing))
     }
 
     fn call(&self, mut call: ToolCall) -> Boxed<'_, Reply> {
         Box::pin(async move {
             let started = Instant::now();
-            let admitted = self.lock().admit(&mut call);
+            let admitted = self.0.lock().admit(&mut call);
             let (reply, server, tool) = match admitted {
                 Ok(admitted) => admitted,
                 Err(failure) => return call.unanswered(Outcome::Refused(failure), started.elapsed()),
@@ -262,11 +255,11 @@ impl ToolExecutor for StubTools {
     }
 
     fn close(&self) -> Boxed<'_, ()> {
-        Box::pin(async { self.lock().is_closed = true })
+        Box::pin(async { self.0.lock().is_closed = true })
     }
 
     fn is_closed(&self) -> bool {
-        self.lock().is_closed
+        self.0.lock().is_closed
     }
 }
 

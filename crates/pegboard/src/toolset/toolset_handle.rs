@@ -1,6 +1,6 @@
 //! The handle to one agent's view of the board.
 
-use std::sync::{Arc, Mutex, atomic::Ordering};
+use std::sync::{Arc, atomic::Ordering};
 
 use super::{
     open_state::OpenState,
@@ -11,6 +11,7 @@ use crate::{
     call::{RouteTable, View},
     server::{Server, ViewServers},
 };
+use pegboard_base::sync::Mutex;
 use pegboard_tools::{
     filter::Selection,
     outcome::{Failure, Kind},

@@ -1,11 +1,12 @@
 //! An in-process server with one message per line. The test decides what it sends.
 
 use std::sync::{
-    Arc, Mutex,
+    Arc,
     atomic::{AtomicUsize, Ordering},
 };
 
 use pegboard::{Config, Host, Pegboard, ServerConfig};
+use pegboard_base::sync::Mutex;
 use serde_json::Value;
 use tokio::{
     io::{AsyncBufReadExt, AsyncWriteExt, BufReader, DuplexStream, duplex},
@@ -34,7 +35,7 @@ impl LineServer {
         let dialer = move || {
             let (ours, theirs) = duplex(64 << 10);
             let (tell, told) = mpsc::channel(256);
-            *this.out.lock().unwrap() = Some(tell);
+            *this.out.lock() = Some(tell);
             this.starts.fetch_add(1, Ordering::Relaxed);
             tokio::spawn(this.clone().serve(theirs, told, react.clone()));
             halves(ours)
@@ -56,7 +57,7 @@ impl LineServer {
                 line = lines.next_line() => match line {
                     Ok(Some(line)) => {
                         let message: Value = serde_json::from_str(&line).unwrap();
-                        self.received.lock().unwrap().push(message.clone());
+                        self.received.lock().push(message.clone());
                         react(&message)
                     }
                     _ => return,
@@ -77,13 +78,13 @@ impl LineServer {
     /// Sends a message that is not a response.
     pub(crate) async fn say(&self, mut message: Value) {
         message["jsonrpc"] = "2.0".into();
-        let out = self.out.lock().unwrap().clone().unwrap();
+        let out = self.out.lock().clone().unwrap();
         out.send(message.to_string()).await.unwrap();
     }
 
     /// Closes the connection.
     pub(crate) fn hang_up(&self) {
-        *self.out.lock().unwrap() = None;
+        *self.out.lock() = None;
     }
 
     pub(crate) fn starts(&self) -> usize {
@@ -92,12 +93,12 @@ impl LineServer {
 
     /// All messages received so far.
     pub(crate) fn messages(&self) -> Vec<Value> {
-        self.received.lock().unwrap().clone()
+        self.received.lock().clone()
     }
 
     /// The messages received with this method so far.
     pub(crate) fn with_method(&self, method: &str) -> Vec<Value> {
-        let received = self.received.lock().unwrap();
+        let received = self.received.lock();
         let fitting = received.iter().filter(|message| message["method"] == method);
         fitting.cloned().collect()
     }

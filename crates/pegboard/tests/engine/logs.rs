@@ -1,11 +1,9 @@
 //! Log lines and spans: failures are warnings with the server's name, and no content is logged.
 
-use std::{
-    io,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
-};
+use std::{io, sync::Arc};
 
 use pegboard::{Secret, ToolCall, config::Start};
+use pegboard_base::sync::{Mutex, MutexGuard};
 use pegboard_testkit::{FakeServer, Fault, Tool, When};
 use serde_json::json;
 use tracing::subscriber::DefaultGuard;
@@ -28,7 +26,7 @@ struct Log(Arc<Mutex<Vec<u8>>>);
 
 impl Log {
     fn start(filter: &str) -> (Self, Logging) {
-        let alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
+        let alone = ALONE.lock();
         let log = Self::default();
         let writer = log.clone();
         let subscriber = tracing_subscriber::fmt()
@@ -46,7 +44,7 @@ impl Log {
     }
 
     fn text(&self) -> String {
-        String::from_utf8(self.0.lock().unwrap().clone()).unwrap()
+        String::from_utf8(self.0.lock().clone()).unwrap()
     }
 
     /// The lines that contain all of `words`.
@@ -59,7 +57,7 @@ impl Log {
 
 impl io::Write for Log {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.0.lock().unwrap().extend_from_slice(bytes);
+        self.0.lock().extend_from_slice(bytes);
         Ok(bytes.len())
     }
 

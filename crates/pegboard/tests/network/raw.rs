@@ -1,12 +1,8 @@
 //! A server that writes exactly the bytes of a test, for responses that no real server sends.
 
-use std::{
-    collections::BTreeMap,
-    io,
-    net::SocketAddr,
-    sync::{Arc, Mutex},
-};
+use std::{collections::BTreeMap, io, net::SocketAddr, sync::Arc};
 
+use pegboard_base::sync::Mutex;
 use serde_json::{Value, json};
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt, copy_bidirectional},
@@ -55,7 +51,7 @@ impl Raw {
     }
 
     pub(crate) fn seen(&self) -> Vec<Seen> {
-        self.seen.lock().unwrap().clone()
+        self.seen.lock().clone()
     }
 
     pub(crate) fn count(&self, method: &str) -> usize {
@@ -94,7 +90,7 @@ async fn take(
     answer: &(dyn Fn(&Seen) -> Vec<Step> + Send + Sync),
 ) -> io::Result<()> {
     let seen = read(&mut stream).await?;
-    log.lock().unwrap().push(seen.clone());
+    log.lock().push(seen.clone());
     for step in answer(&seen) {
         match step {
             Step::Write(bytes) => stream.write_all(&bytes).await?,

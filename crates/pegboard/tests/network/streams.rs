@@ -213,12 +213,12 @@ async fn a_reset_in_the_middle_of_an_answer_loses_the_call_and_nothing_else() {
 #[tokio::test]
 async fn a_response_stream_answers_its_own_request_only() {
     for modern in [true, false] {
-        let held = std::sync::Arc::new(std::sync::Mutex::new(None));
+        let held = std::sync::Arc::new(pegboard_base::sync::Mutex::new(None));
         let server = raw::serve(move |seen| {
             if seen.method() != "tools/call" {
                 return raw::healthy(seen, modern);
             }
-            let mut held = held.lock().unwrap();
+            let mut held = held.lock();
             let Some(first) = held.take() else {
                 *held = Some(seen.clone());
                 return vec![Step::Hang];

@@ -1,15 +1,12 @@
 //! TLS: server certificates, client certificates, and the errors when either fails.
 
-use std::{
-    net::SocketAddr,
-    path::PathBuf,
-    sync::{Arc, Mutex},
-};
+use std::{net::SocketAddr, path::PathBuf, sync::Arc};
 
 use pegboard::{
     Kind, ServerConfig, State,
     config::{ClientCert, Endpoint, Tls, Transport},
 };
+use pegboard_base::sync::Mutex;
 use pegboard_testkit::Era;
 use rcgen::{BasicConstraints, CertificateParams, ExtendedKeyUsagePurpose, IsCa, Issuer, KeyPair, date_time_ymd};
 use rustls::{
@@ -153,7 +150,7 @@ where
                     Ok(stream) => {
                         let protocol = stream.get_ref().1.alpn_protocol();
                         let protocol = protocol.map(|name| String::from_utf8_lossy(name).into_owned());
-                        agreed.lock().unwrap().push(protocol);
+                        agreed.lock().push(protocol);
                         serve(stream).await;
                     }
                     // The client reads the alert only if the connection is then closed cleanly.
@@ -455,7 +452,7 @@ async fn http_2_is_spoken_where_the_server_offers_it() {
     let replies = futures_util::future::join_all((0..100).map(|_| hello(&tools))).await;
     assert!(replies.iter().all(|reply| reply.text() == "hi"));
     // All of them share one connection.
-    assert_eq!(*newer.protocols.lock().unwrap(), [Some("h2".to_owned())]);
+    assert_eq!(*newer.protocols.lock(), [Some("h2".to_owned())]);
 
     let web = fake(Era::Modern).serve_http().await.unwrap();
     let mut settings = identity.settings(None);
@@ -465,7 +462,7 @@ async fn http_2_is_spoken_where_the_server_offers_it() {
     let tools =
         crate::support::board(ServerConfig::new(Transport::Auto(secured(&url, trusting(&authority))))).toolset();
     assert_greets(&tools, "over HTTP/1.1").await;
-    assert_eq!(older.protocols.lock().unwrap()[0].as_deref(), Some("http/1.1"));
+    assert_eq!(older.protocols.lock()[0].as_deref(), Some("http/1.1"));
 
     let socket = fake(Era::Legacy).serve_ws().await.unwrap();
     let mut settings = identity.settings(None);
@@ -474,7 +471,7 @@ async fn http_2_is_spoken_where_the_server_offers_it() {
     let endpoint = secured(&both.url("wss", "localhost", "/mcp"), trusting(&authority));
     let tools = crate::support::board(ServerConfig::new(Transport::WebSocket(endpoint))).toolset();
     assert_greets(&tools, "WebSockets are not spoken over HTTP/2").await;
-    assert_eq!(*both.protocols.lock().unwrap(), [None]);
+    assert_eq!(*both.protocols.lock(), [None]);
 }
 
 #[tokio::test]

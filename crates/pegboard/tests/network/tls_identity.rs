@@ -1,17 +1,13 @@
 //! Client certificates that are replaced while a server is in use, and servers that are known by their SPIFFE id.
 
-use std::{
-    fs,
-    net::SocketAddr,
-    sync::{Arc, Mutex},
-    time::Duration,
-};
+use std::{fs, net::SocketAddr, sync::Arc, time::Duration};
 
 use futures_util::future::join_all;
 use pegboard::{
     Config, Env, Format, Kind, Pegboard, ServerConfig, Toolset,
     config::{ClientCert, SpiffeId, Tls, Transport},
 };
+use pegboard_base::sync::Mutex;
 use pegboard_testkit::{Era, Tool};
 use rcgen::SanType;
 use serde_json::json;
@@ -33,7 +29,7 @@ async fn recording(authority: &Authority, address: SocketAddr) -> (Front, Client
     let settings = authority.signs(|_| {}).settings(Some(authority));
     let front = front(settings, move |mut stream| {
         let certificate = stream.get_ref().1.peer_certificates().map(|chain| chain[0].to_vec());
-        seen.lock().unwrap().push(certificate.unwrap_or_default());
+        seen.lock().push(certificate.unwrap_or_default());
         async move {
             if let Ok(mut other) = TcpStream::connect(address).await {
                 let _ = copy_bidirectional(&mut stream, &mut other).await;
@@ -68,7 +64,7 @@ async fn connect_until(tools: &Toolset, clients: &Clients, is_enough: impl Fn(&[
             // More calls at once than before need another connection.
             let replies = join_all((0..calls).map(|_| hello(tools))).await;
             assert!(replies.iter().all(|reply| reply.text() == "hi"));
-            if is_enough(&clients.lock().unwrap()) {
+            if is_enough(&clients.lock()) {
                 break;
             }
             tokio::time::sleep(Duration::from_millis(100)).await;
@@ -89,7 +85,7 @@ async fn a_client_certificate_is_replaced_while_the_server_is_in_use() {
     let board = board_behind(&front, &authority, &files);
     let tools = board.toolset();
     assert_greets(&tools, "with the first certificate").await;
-    assert_eq!(clients.lock().unwrap()[0], first);
+    assert_eq!(clients.lock()[0], first);
 
     let second = renew(&authority, &files);
     connect_until(&tools, &clients, |shown| shown.contains(&second)).await;
@@ -97,9 +93,9 @@ async fn a_client_certificate_is_replaced_while_the_server_is_in_use() {
     // Half of a pair is not used.
     let half = authority.signs(|_| {});
     fs::write(&files.cert, half.certificate_pem()).unwrap();
-    let before = clients.lock().unwrap().len();
+    let before = clients.lock().len();
     connect_until(&tools, &clients, |shown| shown.len() >= before + 5).await;
-    assert!(clients.lock().unwrap()[before..].iter().all(|shown| *shown == second));
+    assert!(clients.lock()[before..].iter().all(|shown| *shown == second));
 
     fs::write(&files.key, half.key_pem()).unwrap();
     connect_until(&tools, &clients, |shown| shown.contains(&half.certificate_der())).await;

@@ -1,10 +1,6 @@
 //! All features of the reference server, on each of its wires, each with an observable effect.
 
-use std::{
-    pin::Pin,
-    sync::{Arc, Mutex},
-    time::Duration,
-};
+use std::{pin::Pin, sync::Arc, time::Duration};
 
 use pegboard::{
     Arguments, Config, Content, Host, Pegboard, ServerConfig, ToolCall, Toolset, View,
@@ -14,6 +10,7 @@ use pegboard::{
     toolset::CompletionOf,
     watch::{LogLevel, ServerEvent, ServerEvents},
 };
+use pegboard_base::sync::Mutex;
 use serde_json::{Map, Value, json};
 use tokio::sync::mpsc;
 
@@ -32,7 +29,7 @@ pub(crate) struct FullHost {
 impl FullHost {
     /// The user's requests since the last call.
     pub(crate) fn elicited(&self) -> Vec<Elicitation> {
-        std::mem::take(&mut self.elicited.lock().unwrap())
+        std::mem::take(&mut self.elicited.lock())
     }
 }
 
@@ -57,7 +54,7 @@ impl Host for FullHost {
                 ElicitAnswer::Accept(filled.collect())
             }
         };
-        self.elicited.lock().unwrap().push(request);
+        self.elicited.lock().push(request);
         Box::pin(std::future::ready(answer))
     }
 
@@ -70,7 +67,7 @@ impl Host for FullHost {
         _context: HostContext<'a>,
         params: Value,
     ) -> Pin<Box<dyn Future<Output = Result<Value, String>> + Send + 'a>> {
-        self.sampled.lock().unwrap().push(params);
+        self.sampled.lock().push(params);
         let content = json!({"type": "text", "text": "forty-two"});
         Box::pin(std::future::ready(Ok(
             json!({"role": "assistant", "model": "m", "content": content}),
@@ -263,7 +260,7 @@ async fn check_sampling(tools: &Toolset, host: &FullHost) {
     ] {
         let told = text(tools, tool, json!({"prompt": "six by seven?", "maxTokens": 100_000})).await;
         assert_contains(&told, &[words, "forty-two"]);
-        let asked = host.sampled.lock().unwrap().pop().unwrap();
+        let asked = host.sampled.lock().pop().unwrap();
         // The server requested more than the client's default.
         assert_eq!(asked["maxTokens"], 4096);
         assert_contains(&asked["messages"].to_string(), &["six by seven?"]);

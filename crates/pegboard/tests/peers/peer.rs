@@ -4,13 +4,14 @@ use std::{
     net::TcpListener,
     path::{Path, PathBuf},
     process::Stdio,
-    sync::{Arc, Mutex},
+    sync::Arc,
 };
 
 use pegboard::{
     ServerConfig,
     config::{Command, Endpoint, EraChoice, Transport},
 };
+use pegboard_base::sync::Mutex;
 use tokio::{
     io::{AsyncBufReadExt, AsyncRead, BufReader},
     process::Child,
@@ -238,7 +239,7 @@ impl Listening {
 
     /// The first line of output that contains `part`.
     pub(crate) fn line_with(&self, part: &str) -> Option<String> {
-        let lines = self.lines.lock().unwrap();
+        let lines = self.lines.lock();
         lines.iter().find(|line| line.contains(part)).cloned()
     }
 
@@ -266,7 +267,7 @@ fn drain(stream: impl AsyncRead + Send + Unpin + 'static, lines: Arc<Mutex<Vec<S
     tokio::spawn(async move {
         let mut reading = BufReader::new(stream).lines();
         while let Ok(Some(line)) = reading.next_line().await {
-            lines.lock().unwrap().push(line);
+            lines.lock().push(line);
             // A full channel means that the reader is woken already.
             let _ = tell.try_send(());
         }

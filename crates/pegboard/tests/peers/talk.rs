@@ -1,6 +1,6 @@
 //! Calls, listings and assertions for boards over peers, and a user with prepared answers.
 
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 use pegboard::{
     Answer, Arguments, Config, Host, Outcome, Pegboard, Reply, ServerConfig, ToolCall, Toolset,
@@ -8,6 +8,7 @@ use pegboard::{
     status::{Era, ServerStatus},
     watch::Progress,
 };
+use pegboard_base::sync::Mutex;
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
 
@@ -126,7 +127,7 @@ impl User {
 
     /// The requests so far: the server, and the request.
     pub(crate) fn asked(&self) -> Vec<(String, Elicitation)> {
-        self.asked.lock().unwrap().clone()
+        self.asked.lock().clone()
     }
 
     /// A board with one server, `fx`, and this user as host.
@@ -147,7 +148,7 @@ impl Host for User {
         context: HostContext<'a>,
         request: Elicitation,
     ) -> std::pin::Pin<Box<dyn Future<Output = ElicitAnswer> + Send + 'a>> {
-        self.asked.lock().unwrap().push((context.server.to_string(), request));
+        self.asked.lock().push((context.server.to_string(), request));
         Box::pin(std::future::ready(self.answer.clone()))
     }
 }

@@ -95,10 +95,10 @@ pub(crate) fn configured_board(mut config: Config, fake: &FakeServer) -> (Pegboa
 /// A board with one in-process server, `fx`.
 pub(crate) fn in_memory(fake: &FakeServer) -> (Pegboard, MemoryHandle) {
     let (first, handle) = fake.connect();
-    let first = std::sync::Mutex::new(Some(first));
+    let first = pegboard_base::sync::Mutex::new(Some(first));
     let again = handle.clone();
     let dialer = move || {
-        let stream = first.lock().expect("no panic").take();
+        let stream = first.lock().take();
         halves(stream.unwrap_or_else(|| again.connect()))
     };
     let board = Pegboard::builder(Config::default())

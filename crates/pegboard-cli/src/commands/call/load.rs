@@ -1,13 +1,10 @@
 //! `call --repeat`: the same call many times, and how long it took.
 
-use std::{
-    collections::BTreeMap,
-    sync::{Arc, Mutex, PoisonError},
-    time::Duration,
-};
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use futures_util::StreamExt as _;
 use pegboard::{Outcome, Reply, ToolCall, Toolset, deadline::Deadline};
+use pegboard_base::sync::Mutex;
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
@@ -50,7 +47,7 @@ impl Load {
     }
 
     fn add(&self, reply: &Reply) {
-        let mut counts = self.counts.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut counts = self.counts.lock();
         let is_answered = matches!(reply.outcome, Outcome::Done(_) | Outcome::ToolFailed(_));
         if is_answered {
             counts.latencies.push(millis(reply.latency));
@@ -97,7 +94,7 @@ impl Load {
 
     pub(super) fn report(&self, output: &Output, tool: &str, concurrent: usize, ending: Option<Exit>) -> Report {
         let elapsed = self.started.elapsed();
-        let mut counts = self.counts.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut counts = self.counts.lock();
         counts.latencies.sort_by(f64::total_cmp);
         let exit = ending.or(counts.exit).unwrap_or(match counts.tool_errors {
             0 => Exit::Done,

@@ -3,10 +3,11 @@
 use std::{
     io::{BufRead as _, BufReader, Write as _},
     net::{TcpListener, TcpStream},
-    sync::{Arc, Mutex},
+    sync::Arc,
     thread,
 };
 
+use pegboard_base::sync::Mutex;
 use serde_json::{Value, json};
 
 /// A registry on loopback. It answers until the test ends.
@@ -52,7 +53,7 @@ impl FakeRegistry {
                 let mut stream = stream.unwrap();
                 let path = request(&stream);
                 let (status, body) = answer(&path);
-                noted.lock().unwrap().push(path);
+                noted.lock().push(path);
                 let head = format!(
                     "HTTP/1.1 {status} X\r\ncontent-type: application/json\r\ncontent-length: {}\r\nconnection: close\r\n\r\n",
                     body.len()
@@ -70,7 +71,7 @@ impl FakeRegistry {
 
     /// The paths that were asked for.
     pub(crate) fn requests(&self) -> Vec<String> {
-        self.requests.lock().unwrap().clone()
+        self.requests.lock().clone()
     }
 }
 

@@ -1,12 +1,9 @@
 //! What a day is played with: a home folder, the config of the gateway, a program that is not there yet, and a remote server behind TLS.
 
-use std::{
-    fs,
-    sync::{Mutex, MutexGuard},
-    time::Duration,
-};
+use std::{fs, time::Duration};
 
 use pegboard::config::TokenDigest;
+use pegboard_base::sync::{Mutex, MutexGuard};
 use pegboard_testkit::{FakeServer, NetHandle, Tool, is_alive};
 use tokio::{runtime::Runtime, time::Instant};
 
@@ -125,7 +122,7 @@ impl Scene {
     }
 
     fn front(&self) -> MutexGuard<'_, Front> {
-        self.front.lock().unwrap()
+        self.front.lock()
     }
 
     /// The processes of a server that run.

@@ -1,12 +1,8 @@
 //! A client on rmcp, the official Rust SDK, which carries out a plan like the programs in `tests/peers/clients`.
 
-use std::{
-    path::Path,
-    process::Stdio,
-    sync::{Arc, Mutex},
-    time::Duration,
-};
+use std::{path::Path, process::Stdio, sync::Arc, time::Duration};
 
+use pegboard_base::sync::Mutex;
 use rmcp::{
     ClientHandler, ErrorData, RoleClient,
     model::{
@@ -55,7 +51,7 @@ impl ClientHandler for Handler {
         let ElicitRequestParams::FormElicitationParams { message, .. } = request else {
             return Ok(ElicitResult::new(ElicitationAction::Decline));
         };
-        self.asked.lock().unwrap().push(message);
+        self.asked.lock().push(message);
         Ok(ElicitResult::new(ElicitationAction::Accept).with_content(json!({"name": NAME})))
     }
 
@@ -149,7 +145,7 @@ async fn carry_out(client: &Connected, handler: &Handler, plan: &Plan) -> Result
         let got = got.map_err(|error| format!("prompts/get: {error:?}"))?;
         report.prompt = Some(text(&serde_json::to_value(vec![&got.messages[0].content]).unwrap()));
     }
-    report.asked = handler.asked.lock().unwrap().clone();
+    report.asked = handler.asked.lock().clone();
     Ok(report)
 }
 

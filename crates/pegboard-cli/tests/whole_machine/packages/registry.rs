@@ -1,16 +1,10 @@
 //! As much of an npm registry as `npx` needs to find packages and fetch them.
 
-use std::{
-    collections::HashMap,
-    fs,
-    net::SocketAddr,
-    path::Path,
-    process::Command,
-    sync::{Arc, Mutex},
-};
+use std::{collections::HashMap, fs, net::SocketAddr, path::Path, process::Command, sync::Arc};
 
 use axum::{Router, extract::Request, http::StatusCode, response::IntoResponse as _};
 use base64::{Engine as _, engine::general_purpose::STANDARD};
+use pegboard_base::sync::Mutex;
 use serde_json::{Value, json};
 use tokio::{net::TcpListener, runtime::Runtime};
 
@@ -35,7 +29,7 @@ impl Registry {
             let path = request.uri().path().replace("%2f", "/").replace("%2F", "/");
             let answer = answers.get(&path).cloned();
             if path.ends_with(".tgz") {
-                log.lock().unwrap().push(path);
+                log.lock().push(path);
             }
             async move {
                 match answer {
@@ -54,7 +48,7 @@ impl Registry {
 
     /// The packages that were fetched, sorted.
     pub(crate) fn fetched(&self) -> Vec<String> {
-        let mut fetched = self.fetched.lock().unwrap().clone();
+        let mut fetched = self.fetched.lock().clone();
         fetched.sort();
         fetched
     }

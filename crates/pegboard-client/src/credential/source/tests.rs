@@ -23,7 +23,7 @@ impl<F: Fn(usize) -> Answer + Send + Sync + 'static> Credentials for Scripted<F>
     fn credential<'a>(&'a self, request: CredentialRequest<'a>) -> Pin<Box<dyn Future<Output = Answer> + Send + 'a>> {
         Box::pin(async move {
             let number = {
-                let mut reasons = self.reasons.lock().unwrap();
+                let mut reasons = self.reasons.lock();
                 reasons.push(format!("{:?}", request.reason));
                 reasons.len()
             };
@@ -48,7 +48,7 @@ impl<F: Fn(usize) -> Answer + Send + Sync + 'static> Scripted<F> {
     }
 
     fn reasons(&self) -> Vec<String> {
-        self.reasons.lock().unwrap().clone()
+        self.reasons.lock().clone()
     }
 }
 
@@ -166,7 +166,7 @@ async fn a_late_answer_does_not_replace_a_newer_one() {
         ) -> Pin<Box<dyn Future<Output = Answer> + Send + 'a>> {
             Box::pin(async move {
                 let number = {
-                    let mut asked = self.0.lock().unwrap();
+                    let mut asked = self.0.lock();
                     *asked += 1;
                     *asked
                 };

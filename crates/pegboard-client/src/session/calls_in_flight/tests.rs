@@ -185,7 +185,7 @@ async fn many_cancelled_calls_of_one_client_are_kept_as_one() {
     for number in 0..=MAX_CANCELLED {
         cancelled(&calls, "v of alice", 2 * number as u64 + 1);
     }
-    assert_eq!(calls.lock().cancelled.len(), MAX_CANCELLED);
+    assert_eq!(calls.table.lock().cancelled.len(), MAX_CANCELLED);
     let _bobs = begin(&calls, "1", "v of bob", None);
     for number in 0..=MAX_CANCELLED {
         calls.late_response(2 * number as u64 + 1, false);
@@ -202,8 +202,8 @@ async fn more_cancelled_calls_than_are_kept_make_questions_ambiguous() {
     for number in 0..=MAX_CANCELLED {
         drop(begin(&calls, "x", &format!("v of user-{number}"), None));
     }
-    assert_eq!(calls.lock().cancelled.len(), MAX_CANCELLED);
-    calls.lock().cancelled.clear();
+    assert_eq!(calls.table.lock().cancelled.len(), MAX_CANCELLED);
+    calls.table.lock().cancelled.clear();
     let _one = begin(&calls, "1", "v of alice", None);
     assert_eq!(attributed(&calls), AMBIGUOUS);
     tokio::time::advance(CROSSING).await;

@@ -1,7 +1,5 @@
 //! Cancellation under every order of threads.
 
-use std::sync::PoisonError;
-
 use shuttle::{future::block_on, thread};
 
 use super::*;
@@ -30,11 +28,11 @@ impl Wire for Threads {
         let writer = thread::spawn(move || {
             if message.delivery.begin() {
                 let text = String::from_utf8_lossy(&message.body).into_owned();
-                written.lock().unwrap_or_else(PoisonError::into_inner).push(text);
+                written.lock().push(text);
                 message.delivery.done();
             }
         });
-        self.writers.lock().unwrap_or_else(PoisonError::into_inner).push(writer);
+        self.writers.lock().push(writer);
     }
 
     fn close(&self) -> Boxed<'_, ()> {

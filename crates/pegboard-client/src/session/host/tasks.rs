@@ -1,11 +1,9 @@
 //! Requests of the server that are answered as tasks: the server gets a handle at once, and polls for the result.
 
-use std::{
-    collections::BTreeMap,
-    sync::{Mutex, MutexGuard, PoisonError},
-};
+use std::collections::BTreeMap;
 
 use jiff::Timestamp;
+use pegboard_base::sync::Mutex;
 use pegboard_protocol::{code, meta, method};
 use serde_json::{Value, json};
 use tokio::sync::watch;
@@ -62,7 +60,7 @@ impl HostTasks {
         answering: impl Future<Output = Result<Value, ErrorResponse>> + Send + 'static,
     ) -> Result<Value, ErrorResponse> {
         let (sender, response) = watch::channel(None);
-        let mut table = self.lock();
+        let mut table = self.0.lock();
         table.evict_oldest()?;
         let work = tokio::spawn(async move {
             let answer = with_timeout(answering).await;
@@ -83,7 +81,7 @@ impl HostTasks {
     /// Responds to a `tasks/…` request of the server.
     pub(super) async fn respond(&self, method: &str, params: &Value) -> Result<Value, ErrorResponse> {
         if method == method::TASKS_LIST {
-            let table = self.lock();
+            let table = self.0.lock();
             let tasks: Vec<_> = table.tasks.iter().map(|(number, task)| task.to_json(*number)).collect();
             return Ok(json!({ "tasks": tasks }));
         }
@@ -94,7 +92,7 @@ impl HostTasks {
             .and_then(number_of)
             .ok_or_else(unknown)?;
         let mut response = {
-            let mut table = self.lock();
+            let mut table = self.0.lock();
             let task = table.tasks.get_mut(&number).ok_or_else(unknown)?;
             match method {
                 method::TASKS_GET => return Ok(task.to_json(number)),
@@ -126,10 +124,6 @@ impl HostTasks {
             meta[meta::RELATED_TASK] = json!({ "taskId": id(number) });
         }
         Ok(result)
-    }
-
-    fn lock(&self) -> MutexGuard<'_, TaskTable> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

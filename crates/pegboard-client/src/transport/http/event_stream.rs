@@ -155,7 +155,7 @@ impl HttpSession {
 
     async fn open_stream(&self, last_id: Option<&str>) -> Result<Response, WireFailure> {
         let (session_id, version) = {
-            let state = self.state();
+            let state = self.state.lock();
             (state.id.clone(), state.version.clone())
         };
         let envelope = Envelope { version, modern: None };

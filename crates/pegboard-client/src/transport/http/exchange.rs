@@ -43,7 +43,7 @@ impl HttpSession {
             (None, Err(no_room)) => Err(WireFailure::new(FailureKind::Busy, Sent::No, no_room.to_string())),
         };
         if let Err(failure) = &mut result {
-            let mut state = self.state();
+            let mut state = self.state.lock();
             let reason = why_over(failure, is_modern, state.version.is_some());
             state.over = state.over.or(reason);
             if let Some(reason) = reason
@@ -56,7 +56,7 @@ impl HttpSession {
             }
         }
         let is_last = {
-            let mut open = self.open_requests();
+            let mut open = self.open_requests.lock();
             id.map(|id| open.remove(&id));
             open.is_empty()
         };
@@ -67,7 +67,7 @@ impl HttpSession {
         if let Some(taken) = taken {
             let _ = taken.send(result);
         }
-        let over = self.state().over;
+        let over = self.state.lock().over;
         let Some(reason) = over else { return };
         // Requests in flight finish first: the server rejects each of them, which proves that they did not run.
         if !is_last {
@@ -84,8 +84,8 @@ impl HttpSession {
     fn over_before(&self, id: Option<u64>) -> Option<&'static str> {
         // `Wire::send` holds this lock until the request is in the map, so a request that finds the session alive here is seen by the response
         // that ends it.
-        let _open = id.map(|_| self.open_requests())?;
-        self.state().over
+        let _open = id.map(|_| self.open_requests.lock())?;
+        self.state.lock().over
     }
 
     async fn post(
@@ -98,7 +98,7 @@ impl HttpSession {
         let session_id = match envelope.modern {
             Some(_) => None,
             None => {
-                let state = self.state();
+                let state = self.state.lock();
                 // Our responses to the server's requests carry no version of their own.
                 envelope.version = envelope.version.or_else(|| state.version.clone());
                 state.id.clone()
@@ -145,11 +145,11 @@ impl HttpSession {
 
     /// Waits for the requests in flight if the server has forgotten the session: it rejects each of them, which proves that they did not run.
     pub(super) async fn finish_requests(&self) {
-        if self.state().over != Some(FORGOTTEN) {
+        if self.state.lock().over != Some(FORGOTTEN) {
             return;
         }
         let all = async {
-            while !self.open_requests().is_empty() {
+            while !self.open_requests.lock().is_empty() {
                 self.request_ended.notified().await;
             }
         };
@@ -160,7 +160,7 @@ impl HttpSession {
     /// Ends the session on the server.
     pub(super) async fn delete(self: Arc<Self>) {
         let (id, version) = {
-            let state = self.state();
+            let state = self.state.lock();
             let known = state.id.clone().filter(|_| state.over.is_none());
             (known, state.version.clone())
         };

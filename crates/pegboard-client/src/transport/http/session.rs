@@ -1,15 +1,13 @@
 //! The state that all requests of one HTTP session share.
 
-use std::{
-    collections::HashMap,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
-};
+use std::{collections::HashMap, sync::Arc};
 
 use http::{HeaderMap, HeaderValue};
 use pegboard_protocol::header;
 use tokio::{sync::Notify, task::AbortHandle};
 
 use crate::transport::{byte_budget::Quota, http_client::HttpClient, request_failure::WireFailure, wire::Inbox};
+use pegboard_base::sync::Mutex;
 use pegboard_config::Limits;
 
 /// Why the session ends if the server answers with another session id: a different server may have answered, which does not know our session.
@@ -23,8 +21,9 @@ pub(super) struct HttpSession {
     pub(super) incoming: Quota,
     /// Bounds the bytes of requests.
     pub(super) outgoing: Quota,
-    state: Mutex<SessionState>,
-    open: Mutex<HashMap<u64, OpenRequest>>,
+    pub(super) state: Mutex<SessionState>,
+    /// The requests in flight, by their ids.
+    pub(super) open_requests: Mutex<HashMap<u64, OpenRequest>>,
     /// Notified whenever an open request ends.
     pub(super) request_ended: Notify,
 }
@@ -54,7 +53,7 @@ impl HttpSession {
             outgoing: budget.quota(limits.max_message),
             inbox,
             state: Mutex::default(),
-            open: Mutex::default(),
+            open_requests: Mutex::default(),
             request_ended: Notify::new(),
         }
     }
@@ -69,7 +68,7 @@ impl HttpSession {
                 "the server gave a session id with characters that are not allowed",
             ));
         }
-        let mut state = self.state();
+        let mut state = self.state.lock();
         match &state.id {
             None => {
                 let mut id = id.clone();
@@ -83,14 +82,5 @@ impl HttpSession {
                 Err(WireFailure::protocol(ID_CHANGED))
             }
         }
-    }
-
-    pub(super) fn state(&self) -> MutexGuard<'_, SessionState> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// The requests in flight, by their ids.
-    pub(super) fn open_requests(&self) -> MutexGuard<'_, HashMap<u64, OpenRequest>> {
-        self.open.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

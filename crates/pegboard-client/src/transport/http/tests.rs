@@ -57,7 +57,7 @@ async fn the_session_id_is_marked_sensitive_and_never_printed() {
     let mut answer = HeaderMap::new();
     answer.insert("mcp-session-id", HeaderValue::from_static("5e551011-1d"));
     session.store_session_id(&answer).unwrap();
-    let id = session.state().id.clone();
+    let id = session.state.lock().id.clone();
     let request = http_client::mcp_headers(&Envelope::default(), id.as_ref());
     assert_eq!(request["mcp-session-id"], "5e551011-1d");
     assert!(request["mcp-session-id"].is_sensitive());
@@ -71,7 +71,7 @@ async fn a_request_that_comes_after_the_end_of_the_session_is_not_sent() {
     let http = Http::new(&endpoint(), &Limits::default(), None, Arc::new(Failures(failed)))
         .await
         .unwrap();
-    http.session.state().over = Some("the server does not know our session any more");
+    http.session.state.lock().over = Some("the server does not know our session any more");
     http.send(Outgoing {
         body: b"{}".to_vec(),
         id: Some(7),

@@ -36,7 +36,7 @@ impl Inbox for Failures {
     }
     fn failed(&self, id: u64, failure: WireFailure) {
         assert_eq!(failure.sent, Sent::No);
-        self.0.lock().unwrap().push(id);
+        self.0.lock().push(id);
     }
     fn ended(&self, _end: WireEnd) {}
 }
@@ -53,7 +53,7 @@ impl AsyncWrite for Sink {
         if taken == 0 {
             return Poll::Ready(Err(io::ErrorKind::BrokenPipe.into()));
         }
-        self.text.lock().unwrap().extend_from_slice(&bytes[..taken]);
+        self.text.lock().extend_from_slice(&bytes[..taken]);
         self.left -= taken;
         Poll::Ready(Ok(taken))
     }
@@ -88,7 +88,7 @@ fn writer(outbox: &Arc<Outbox>, left: usize) -> (thread::JoinHandle<Option<EndRe
 
 /// The messages that were written as whole lines.
 fn lines(text: &Mutex<Vec<u8>>) -> Vec<u64> {
-    let text = String::from_utf8(text.lock().unwrap().clone()).unwrap();
+    let text = String::from_utf8(text.lock().clone()).unwrap();
     let whole = text.rsplit_once('\n').map_or("", |(whole, _)| whole);
     whole.lines().map(|line| line.parse().unwrap()).collect()
 }
@@ -119,7 +119,7 @@ fn every_message_is_written_in_its_callers_order_or_dropped_because_the_outbox_i
         closer.join().unwrap();
         assert_eq!(writer.join().unwrap(), None);
 
-        let (written, failed) = (lines(&text), failures.0.lock().unwrap().clone());
+        let (written, failed) = (lines(&text), failures.0.lock().clone());
         assert!(
             failed.is_empty(),
             "the end of the wire reports dropped messages: {failed:?}"

@@ -1,6 +1,6 @@
 //! Text that a server prints to stdout before its first message.
 
-use std::sync::{Arc, PoisonError};
+use std::sync::Arc;
 
 use super::line_splitter::MAX_INSPECTED;
 use crate::transport::wire::Inbox;
@@ -23,11 +23,11 @@ impl StdoutNoise {
         let text = format!("{}\n{}", printable(first_line), printable(unfinished))
             .trim()
             .to_owned();
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = text;
+        *self.0.lock() = text;
     }
 
     pub(in crate::transport) fn text(&self) -> Option<String> {
-        let text = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let text = self.0.lock();
         (!text.is_empty()).then(|| text.clone())
     }
 }

@@ -25,13 +25,12 @@ impl Inbox for Recorder {
     fn message(&self, message: Bytes) -> Option<u64> {
         self.messages
             .lock()
-            .unwrap()
             .push(String::from_utf8_lossy(&message).into_owned());
         None
     }
     fn too_long(&self, head: &[u8], tail: &[u8], _limit: usize) {
         let text = |bytes| String::from_utf8_lossy(bytes).into_owned();
-        self.too_long.lock().unwrap().push((text(head), text(tail)));
+        self.too_long.lock().push((text(head), text(tail)));
     }
     fn waits_for(&self, _id: u64) -> bool {
         false
@@ -43,8 +42,8 @@ impl Inbox for Recorder {
 async fn read(input: &[u8], limit: usize) -> (Vec<String>, Vec<(String, String)>, EndReason) {
     let inbox = Arc::new(Recorder::default());
     let end = read_lines(input, inbox.clone(), limit, StdoutNoise::default()).await;
-    let messages = inbox.messages.lock().unwrap().clone();
-    let too_long = inbox.too_long.lock().unwrap().clone();
+    let messages = inbox.messages.lock().clone();
+    let too_long = inbox.too_long.lock().clone();
     (messages, too_long, end)
 }
 
@@ -61,7 +60,7 @@ struct Kept(Mutex<Vec<Bytes>>);
 
 impl Inbox for Kept {
     fn message(&self, message: Bytes) -> Option<u64> {
-        self.0.lock().unwrap().push(message);
+        self.0.lock().push(message);
         None
     }
     fn too_long(&self, _head: &[u8], _tail: &[u8], _limit: usize) {}
@@ -95,7 +94,7 @@ fn the_memory_of_a_long_message_is_reused_and_then_freed() {
         // The reader asks for space as soon as a line is handed on.
         lines.space();
         assert_eq!(lines.buffer.last_long, long.len() - 1);
-        for message in kept.0.lock().unwrap().drain(..) {
+        for message in kept.0.lock().drain(..) {
             assert_eq!(message, long.trim_end());
             places.push(message.as_ptr());
         }
@@ -108,7 +107,7 @@ fn the_memory_of_a_long_message_is_reused_and_then_freed() {
         (0, READ_CHUNK)
     );
     feed(&mut lines, b"1}\n", &kept);
-    assert_eq!(*kept.0.lock().unwrap(), ["{\"rest\":1}"]);
+    assert_eq!(*kept.0.lock(), ["{\"rest\":1}"]);
 }
 
 #[test]
@@ -119,12 +118,12 @@ fn messages_that_callers_still_hold_are_not_overwritten() {
     for n in 0..40 {
         feed(&mut lines, (message(n) + "\n").as_bytes(), &kept);
         if n % 7 == 0 {
-            kept.0.lock().unwrap().remove(0);
+            kept.0.lock().remove(0);
         }
     }
     // The messages are held, so their memory must not be reused.
     let mut last = 40;
-    for read in kept.0.lock().unwrap().iter().rev() {
+    for read in kept.0.lock().iter().rev() {
         last -= 1;
         assert_eq!(*read, message(last));
     }

@@ -1,10 +1,8 @@
 //! Reads the stderr of a process and keeps the last part of it. It is always drained, so that the process never blocks on a full pipe.
 
-use std::{
-    collections::VecDeque,
-    sync::{Arc, Mutex, PoisonError},
-};
+use std::{collections::VecDeque, sync::Arc};
 
+use pegboard_base::sync::Mutex;
 use tokio::io::{AsyncRead, AsyncReadExt};
 
 /// How many bytes are kept.
@@ -32,7 +30,7 @@ impl StderrTail {
         while let Ok(read @ 1..) = stream.read(&mut chunk).await {
             let text = &chunk[..read];
             log_lines(&mut unlogged, text, server, &shown);
-            let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut kept = self.0.lock();
             kept.extend(text);
             let surplus = kept.len().saturating_sub(KEPT);
             kept.drain(..surplus);
@@ -42,7 +40,7 @@ impl StderrTail {
     /// The last lines, masked by `shown` and without control characters; `None` if there are none.
     pub(super) fn text(&self, shown: impl Fn(&str) -> String) -> Option<String> {
         let bytes: Vec<u8> = {
-            let kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+            let kept = self.0.lock();
             kept.iter().copied().collect()
         };
         // Masked before it is truncated: a part of a secret would not be recognised.
@@ -134,6 +132,6 @@ mod tests {
         tail.clone()
             .collect(vec![b'x'; 3 << 20].as_slice(), "one", str::to_owned)
             .await;
-        assert_eq!(tail.0.lock().unwrap().len(), KEPT);
+        assert_eq!(tail.0.lock().len(), KEPT);
     }
 }

@@ -5,7 +5,7 @@ use std::{
     io::{self, Read as _},
     path::Path,
     sync::{
-        Arc, Mutex, MutexGuard, PoisonError,
+        Arc,
         atomic::{AtomicBool, AtomicU64, Ordering},
     },
     time::{Duration, SystemTime},
@@ -24,6 +24,7 @@ use tokio::time::Instant;
 use super::{proof::Proof, system_roots::system_roots};
 use crate::transport::dial_error::DialError;
 use pegboard_base::private_file;
+use pegboard_base::sync::Mutex;
 use pegboard_config::{ClientCert, Tls};
 
 /// How often the files are looked at, while requests are made.
@@ -123,25 +124,21 @@ impl CertificateFiles {
             && !self.is_checking.swap(true, Ordering::Acquire)
     }
 
-    fn seen(&self) -> MutexGuard<'_, Seen> {
-        self.seen.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     fn check(&self) -> Check {
         let stamps = stamps(&self.tls);
-        if self.seen().stamps == stamps {
+        if self.seen.lock().stamps == stamps {
             return Check::Unchanged;
         }
         match read_all(&self.tls, &self.provider) {
             Ok(loaded) => {
                 self.loaded.store(Arc::new(loaded));
-                *self.seen() = Seen { stamps, problem: None };
+                *self.seen.lock() = Seen { stamps, problem: None };
                 tracing::info!("the files of the server's `tls` settings have changed; new connections use them");
                 Check::Reloaded
             }
             Err(problem) => {
                 // The stamps stay those of the good files, so that the next look reads the files again: they may have been half written.
-                let mut seen = self.seen();
+                let mut seen = self.seen.lock();
                 if seen.problem.as_deref() != Some(&problem) {
                     tracing::warn!(
                         "the new files of the server's `tls` settings are not used, the old ones still are: {problem}"

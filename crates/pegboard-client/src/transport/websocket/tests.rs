@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::transport::byte_budget::ByteBudget;
-use std::sync::Mutex;
+use pegboard_base::sync::Mutex;
 use tokio::io::{DuplexStream, duplex};
 use tokio_tungstenite::{WebSocketStream, tungstenite::protocol::Role};
 
@@ -47,7 +47,7 @@ async fn a_silent_server_is_kept_while_it_answers_pings() {
         // Reading answers a ping. After ten pings the server falls silent but keeps the connection open.
         while let Some(Ok(message)) = theirs.next().await {
             if message.is_ping() {
-                let mut pings = counted.lock().unwrap();
+                let mut pings = counted.lock();
                 *pings += 1;
                 if *pings == 10 {
                     break;
@@ -57,7 +57,7 @@ async fn a_silent_server_is_kept_while_it_answers_pings() {
         std::future::pending::<()>().await;
     });
     let (reason, took) = end_of_ours(ours).await;
-    assert_eq!(*pings.lock().unwrap(), 10);
+    assert_eq!(*pings.lock(), 10);
     assert!(
         matches!(&reason, EndReason::Broken(text) if text.contains("no sign of life")),
         "{reason}"

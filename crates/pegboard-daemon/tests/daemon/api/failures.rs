@@ -1,10 +1,6 @@
 //! What has failed is shown everywhere an operator looks, until it is well again.
 
-use std::{
-    io,
-    sync::{Mutex, Once},
-    time::Duration,
-};
+use std::{io, sync::Once, time::Duration};
 
 use axum::body::Body;
 use http::Request;
@@ -13,6 +9,7 @@ use pegboard::{
     jiff::Timestamp,
     journal::{CallJournal, JournalEntry, JournalProblem},
 };
+use pegboard_base::sync::Mutex;
 use pegboard_daemon::{Daemon, ReloadNote, Reloads};
 use pegboard_gateway::{Gateway, GatewayHost};
 use pegboard_testkit::{FakeServer, NetHandle, Tool};
@@ -29,7 +26,7 @@ struct LogWriter;
 
 impl io::Write for LogWriter {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        LOG.lock().unwrap().extend_from_slice(bytes);
+        LOG.lock().extend_from_slice(bytes);
         Ok(bytes.len())
     }
 
@@ -174,7 +171,7 @@ impl Case {
             assert_eq!(is_shown, expected, "{}, {step}: {place}", self.name);
         }
         if let Some(words) = self.logged.as_ref().filter(|_| expected) {
-            let log = String::from_utf8(LOG.lock().unwrap().clone()).unwrap();
+            let log = String::from_utf8(LOG.lock().clone()).unwrap();
             let mut warned = log.lines().filter(|line| line.contains("WARN"));
             assert!(warned.any(|line| line.contains(words)), "{}, {step}: {log}", self.name);
         }

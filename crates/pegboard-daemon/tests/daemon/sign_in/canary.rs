@@ -1,11 +1,9 @@
 //! Nothing secret is in a page, a log or an event.
 
-use std::{
-    io::Write,
-    sync::{Arc, Mutex},
-};
+use std::{io::Write, sync::Arc};
 
 use futures_util::FutureExt as _;
+use pegboard_base::sync::Mutex;
 use pegboard_testkit::oauth::{AuthFault, TokenKind};
 use tracing_subscriber::fmt::MakeWriter;
 
@@ -17,7 +15,7 @@ struct Logged(Arc<Mutex<Vec<u8>>>);
 
 impl Write for Logged {
     fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
-        self.0.lock().unwrap().extend_from_slice(bytes);
+        self.0.lock().extend_from_slice(bytes);
         Ok(bytes.len())
     }
 
@@ -60,7 +58,7 @@ async fn no_code_token_or_cookie_is_in_pages_logs_or_events() {
         said += &format!("{event:?}");
     }
     drop(guard);
-    let logged = String::from_utf8_lossy(&logged.0.lock().unwrap().clone()).into_owned();
+    let logged = String::from_utf8_lossy(&logged.0.lock().clone()).into_owned();
     assert!(!logged.is_empty());
 
     let code = link.split_once("link=").unwrap().1;

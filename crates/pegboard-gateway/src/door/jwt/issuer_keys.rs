@@ -3,13 +3,14 @@
 
 use std::{
     sync::{
-        Arc, Mutex, MutexGuard, PoisonError, Weak,
+        Arc, Weak,
         atomic::{AtomicU64, Ordering},
     },
     time::Duration,
 };
 
 use arc_swap::ArcSwap;
+use pegboard_base::sync::Mutex;
 use serde_json::Value;
 use tokio::{sync::watch, time::Instant};
 use tokio_util::task::AbortOnDropHandle;
@@ -131,7 +132,7 @@ impl IssuerKeys {
         match known.is_usable() {
             true if known.has_key_for(token) => self.proof(known.verify(token)?, epoch),
             // The key may be a new one.
-            true if !self.fetching().has_failed => Err(TokenFault::UnknownKey),
+            true if !self.fetching.lock().has_failed => Err(TokenFault::UnknownKey),
             _ => Err(TokenFault::Unavailable),
         }
     }
@@ -158,7 +159,7 @@ impl IssuerKeys {
             Some(_) => PAUSE,
             None => FIRST_PAUSE,
         };
-        let mut fetching = self.fetching();
+        let mut fetching = self.fetching.lock();
         if fetching.running.as_ref().is_some_and(|task| !task.is_finished()) {
             return true;
         }
@@ -198,14 +199,10 @@ impl IssuerKeys {
             }
         }
         // Before the waiting requests are notified, so that none of them takes this fetch for a running one.
-        let mut fetching = self.fetching();
+        let mut fetching = self.fetching.lock();
         (fetching.running, fetching.has_failed) = (None, has_failed);
         drop(fetching);
         self.fetched.send_replace(());
-    }
-
-    fn fetching(&self) -> MutexGuard<'_, Fetching> {
-        self.fetching.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

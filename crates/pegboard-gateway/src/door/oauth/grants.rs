@@ -3,7 +3,7 @@
 
 use std::{
     collections::HashMap,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::Arc,
     time::{Duration, SystemTime},
 };
 
@@ -12,6 +12,7 @@ use pegboard::{
     Principal, Secret,
     credential::{CallerRights, CallerTokens},
 };
+use pegboard_base::sync::Mutex;
 
 use super::{Expired, claims::Claims, digest_of, policy::Admission};
 use crate::door::{
@@ -131,7 +132,7 @@ impl Grants {
             proof,
             digest: digest_of(token),
         };
-        let mut open = self.open();
+        let mut open = self.open.lock();
         if open.is_closed {
             return Err(TokenFault::Superseded);
         }
@@ -167,7 +168,7 @@ impl Grants {
 
     /// Revokes a grant whose token was withdrawn, and those that last as long as the token with this digest.
     pub(super) fn withdraw(&self, known: Option<&Arc<Grant>>, digest: &[u8; 32]) {
-        let mut open = self.open();
+        let mut open = self.open.lock();
         let is_withdrawn = |grant: &Arc<Grant>| {
             grant.last.load().digest == *digest || known.is_some_and(|known| Arc::ptr_eq(known, grant))
         };
@@ -178,13 +179,13 @@ impl Grants {
 
     /// Whether grants were revoked since [`Grants::expire`] has returned their callers.
     pub(super) fn have_ended(&self) -> bool {
-        !self.open().ended.is_empty()
+        !self.open.lock().ended.is_empty()
     }
 
     /// Revokes the grants that have expired, and those whose key was withdrawn. Returns the callers of all that were revoked, and how long it is
     /// until the next one expires.
     pub(super) fn expire(&self, now: SystemTime) -> Expired {
-        let mut open = self.open();
+        let mut open = self.open.lock();
         let is_withdrawn = |grant: &Grant| !grant.is_proved(Proof::holds);
         let withdrawn: Vec<_> = open.grants.extract_if(|_, grant| is_withdrawn(grant)).collect();
         let expired: Vec<_> = open.grants.extract_if(|_, grant| grant.expires() <= now).collect();
@@ -200,7 +201,7 @@ impl Grants {
     }
 
     pub(super) fn is_empty(&self) -> bool {
-        self.open().grants.is_empty()
+        self.open.lock().grants.is_empty()
     }
 
     /// Revokes all grants, and makes no more.
@@ -211,7 +212,7 @@ impl Grants {
     }
 
     fn close(&self) -> (HashMap<Key, Arc<Grant>>, Vec<Caller>) {
-        let mut open = self.open();
+        let mut open = self.open.lock();
         open.is_closed = true;
         (std::mem::take(&mut open.grants), std::mem::take(&mut open.ended))
     }
@@ -220,7 +221,7 @@ impl Grants {
     pub(super) fn hand_over(&self, successor: &Self, admit: impl Fn(&Grant) -> Option<CallLimits>) -> Vec<Caller> {
         let (grants, mut ended) = self.close();
         let mut gone = Vec::new();
-        let mut kept = successor.open();
+        let mut kept = successor.open.lock();
         for ((principal, rights, view, scopes, _), grant) in grants {
             let Some(limits) = admit(&grant) else {
                 gone.push(grant);
@@ -251,9 +252,5 @@ impl Grants {
             }
         }
         open
-    }
-
-    fn open(&self) -> MutexGuard<'_, Open> {
-        self.open.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -3,11 +3,12 @@
 use std::{
     collections::HashMap,
     fmt,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::Arc,
     time::{Duration, SystemTime},
 };
 
 use pegboard::config::OAuthIntrospection;
+use pegboard_base::sync::Mutex;
 use serde_json::Value;
 use tokio::sync::{OnceCell, Semaphore};
 use url::Url;
@@ -72,7 +73,7 @@ impl Introspection {
             return Err(TokenFault::Inactive);
         }
         let question = {
-            let mut waiting = self.waiting();
+            let mut waiting = self.waiting.lock();
             if waiting.len() >= MAX_WAITING && !waiting.contains_key(&digest) {
                 return Err(TokenFault::Unavailable);
             }
@@ -119,10 +120,6 @@ impl Introspection {
             }
         }
     }
-
-    fn waiting(&self) -> MutexGuard<'_, HashMap<[u8; 32], Arc<Question>>> {
-        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
-    }
 }
 
 /// The place of one request in `waiting`. It is given back also if the request is dropped, because its client has gone.
@@ -134,7 +131,7 @@ struct WaitingPlace<'a> {
 
 impl Drop for WaitingPlace<'_> {
     fn drop(&mut self) {
-        let mut waiting = self.introspection.waiting();
+        let mut waiting = self.introspection.waiting.lock();
         // Dropped before the lock is released, so that the last place sees that it is the last.
         let question = std::mem::take(&mut self.question);
         let is_known = waiting
@@ -173,8 +170,8 @@ mod tests {
             let gone = async { tokio::join!(&mut first, second, other) };
             assert!(tokio::time::timeout(Duration::from_millis(1), gone).await.is_err());
         }
-        assert_eq!(introspection.waiting().len(), 1, "the first is still waiting");
+        assert_eq!(introspection.waiting.lock().len(), 1, "the first is still waiting");
         drop(first);
-        assert_eq!(introspection.waiting().len(), 0);
+        assert_eq!(introspection.waiting.lock().len(), 0);
     }
 }

@@ -2,10 +2,10 @@
 
 use std::{
     fmt::{self, Write as _},
-    sync::{Mutex, PoisonError},
     time::Duration,
 };
 
+use pegboard_base::sync::Mutex;
 use tokio::time::Instant;
 
 use crate::door::token_fault::TokenFault;
@@ -44,7 +44,7 @@ struct Window {
 
 impl Refusals {
     pub(super) fn report(&self, refused: &Refused) {
-        let line = self.window.lock().unwrap_or_else(PoisonError::into_inner).line();
+        let line = self.window.lock().line();
         if let Some(left_out) = line {
             let reason = refused.fault;
             // A field without a value is left out. Its text is quoted already.

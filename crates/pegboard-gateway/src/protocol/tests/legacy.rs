@@ -172,8 +172,5 @@ async fn other_notifications_reach_the_service_after_the_handshake() {
     rig.connect().tell("notifications/roots/list_changed", json!({}));
     let session = rig.session("2025-11-25", json!({})).await;
     session.tell("notifications/roots/list_changed", json!({}));
-    assert_eq!(
-        *rig.service.notified.lock().unwrap(),
-        ["notifications/roots/list_changed"]
-    );
+    assert_eq!(*rig.service.notified.lock(), ["notifications/roots/list_changed"]);
 }

@@ -19,9 +19,9 @@ pub(super) struct TestService {
     pub(super) events: broadcast::Sender<Event>,
     /// Calls that are being answered. Dropping one counts it out.
     pub(super) running: Arc<AtomicUsize>,
-    pub(super) notified: std::sync::Mutex<Vec<String>>,
+    pub(super) notified: pegboard_base::sync::Mutex<Vec<String>>,
     /// The capabilities that it declares.
-    pub(super) capabilities: std::sync::Mutex<Value>,
+    pub(super) capabilities: pegboard_base::sync::Mutex<Value>,
 }
 
 impl Default for TestService {
@@ -32,8 +32,8 @@ impl Default for TestService {
         Self {
             events: broadcast::channel(16).0,
             running: Arc::default(),
-            notified: std::sync::Mutex::default(),
-            capabilities: std::sync::Mutex::new(capabilities),
+            notified: pegboard_base::sync::Mutex::default(),
+            capabilities: pegboard_base::sync::Mutex::new(capabilities),
         }
     }
 }
@@ -129,7 +129,7 @@ impl TestService {
 impl Service for TestService {
     fn describe<'a>(&'a self, client: &'a Arc<Client>) -> BoxFuture<'a, Result<Description, RpcError>> {
         let description = Description {
-            capabilities: object(self.capabilities.lock().unwrap().clone()),
+            capabilities: object(self.capabilities.lock().clone()),
             server_info: object(json!({"name": "test", "version": client.version().as_str()})),
             instructions: Some("use it".into()),
             ..Description::default()
@@ -162,7 +162,7 @@ impl Service for TestService {
     }
 
     fn notified(&self, _client: &Arc<Client>, notification: Notification) {
-        self.notified.lock().unwrap().push(notification.method.into());
+        self.notified.lock().push(notification.method.into());
     }
 
     fn listen(&self, _client: &Arc<Client>, filter: Filter) -> BoxStream<'static, Event> {

@@ -139,7 +139,7 @@ async fn a_service_without_events_has_no_subscriptions() {
     let many: Vec<_> = (0..1025).map(|number| format!("a:{number}")).collect();
     let too_many = response(rig.modern(None, listen(1, json!({"resourceSubscriptions": many})))).await;
     assert_eq!(too_many["error"]["code"], code::INVALID_PARAMS);
-    *rig.service.capabilities.lock().unwrap() = json!({"tools": {}});
+    *rig.service.capabilities.lock() = json!({"tools": {}});
     let none = response(rig.modern(None, modern(1, "subscriptions/listen", json!({})))).await;
     assert_eq!(none["error"]["code"], code::METHOD_NOT_FOUND);
 }

@@ -101,7 +101,11 @@ async fn what_is_kept_is_bounded_in_number_and_bytes() {
     let mut back = stream.read(Some(MAX_EVENTS as u64 + 10), true);
     let (id, _) = std::future::poll_fn(|cx| back.poll_event(cx)).await.unwrap();
     assert_eq!(id.unwrap().place, MAX_EVENTS as u64 + 11);
-    assert_eq!(stream.lock().kept.len(), 1, "the newest is kept even if it is long");
+    assert_eq!(
+        stream.state.lock().kept.len(),
+        1,
+        "the newest is kept even if it is long"
+    );
 }
 
 #[tokio::test]

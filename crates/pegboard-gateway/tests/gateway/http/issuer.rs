@@ -3,7 +3,7 @@
 use std::{
     collections::HashMap,
     net::SocketAddr,
-    sync::{Arc, Mutex, MutexGuard},
+    sync::Arc,
     time::{Duration, SystemTime},
 };
 
@@ -15,6 +15,7 @@ use axum::{
     routing::{get, post},
 };
 use pegboard::config::{OAuthRule, ServeOAuth};
+use pegboard_base::sync::{Mutex, MutexGuard};
 use serde_json::{Value, json};
 use tokio::{net::TcpListener, task::JoinHandle};
 
@@ -88,7 +89,7 @@ impl Issuer {
             .route(
                 "/realm/.well-known/openid-configuration",
                 get(|State(book): State<Arc<Mutex<Book>>>| async move {
-                    let told = book.lock().unwrap().metadata.clone();
+                    let told = book.lock().metadata.clone();
                     Json(told.unwrap_or(metadata))
                 }),
             )
@@ -100,7 +101,7 @@ impl Issuer {
     }
 
     pub(crate) fn book(&self) -> MutexGuard<'_, Book> {
-        self.book.lock().unwrap()
+        self.book.lock()
     }
 
     /// Lets requests for keys wait.
@@ -144,7 +145,7 @@ impl Drop for Issuer {
 
 async fn keys(State(book): State<Arc<Mutex<Book>>>) -> Response {
     let (mode, keys, hold) = {
-        let mut book = book.lock().unwrap();
+        let mut book = book.lock();
         book.key_requests += 1;
         (book.mode, book.keys.clone(), book.hold.clone())
     };
@@ -164,7 +165,7 @@ async fn introspect(State(book): State<Arc<Mutex<Book>>>, headers: HeaderMap, fo
     let mut fields = url::form_urlencoded::parse(form.as_bytes());
     let token = fields.find(|(name, _)| name == "token").unwrap().1.into_owned();
     let (mode, answer) = {
-        let mut book = book.lock().unwrap();
+        let mut book = book.lock();
         book.introspections += 1;
         (book.mode, book.opaque.get(&token).cloned())
     };

@@ -3,11 +3,7 @@
 mod fake_summariser;
 mod summaries;
 
-use std::{
-    path::Path,
-    sync::{Arc, Mutex},
-    time::Duration,
-};
+use std::{path::Path, sync::Arc, time::Duration};
 
 use serde_json::{Map, Value, json};
 
@@ -17,6 +13,7 @@ use crate::{
     spill::SpillLimits,
 };
 use fake_summariser::{Behaviour, Fake, Seen};
+use pegboard_base::sync::Mutex;
 use pegboard_base::{caller::Caller, deadline::Deadline, secret::Secret};
 use pegboard_config::{Images, Join, TooLong};
 use pegboard_mask::{Masker, Masking};
@@ -89,7 +86,7 @@ impl Fixture {
     }
 
     fn requests(&self) -> Vec<Seen> {
-        self.requests.lock().unwrap().clone()
+        self.requests.lock().clone()
     }
 
     async fn kept(&self, handle: &str) -> String {

@@ -1,16 +1,12 @@
 //! The tasks of one connection that send notifications to its client. They end when the handler is dropped, or when the client is gone.
 
-use std::{
-    collections::HashMap,
-    fmt,
-    sync::{Mutex, MutexGuard, PoisonError},
-    time::Duration,
-};
+use std::{collections::HashMap, fmt, time::Duration};
 
 use ::rmcp::{ErrorData, Peer, RoleServer, model::ResourceUpdatedNotificationParam, service::ServiceError};
 use tokio_util::task::AbortOnDropHandle;
 
 use crate::toolset::Toolset;
+use pegboard_base::sync::Mutex;
 use pegboard_client::session::Subscription;
 
 /// The most resources that a client may subscribe to at once.
@@ -50,7 +46,7 @@ impl ConnectionTasks {
                 }
             }
         });
-        self.lock().list_changes = Some(AbortOnDropHandle::new(tokio::spawn(forwarding)));
+        self.0.lock().list_changes = Some(AbortOnDropHandle::new(tokio::spawn(forwarding)));
     }
 
     /// Starts to notify the client of updates of a resource.
@@ -60,7 +56,7 @@ impl ConnectionTasks {
         mut subscription: Subscription,
         peer: Peer<RoleServer>,
     ) -> Result<(), ErrorData> {
-        let mut tasks = self.lock();
+        let mut tasks = self.0.lock();
         tasks.updates.retain(|_, task| !task.is_finished());
         if tasks.updates.len() >= MAX_SUBSCRIPTIONS && !tasks.updates.contains_key(&uri) {
             let message = format!("a client may subscribe to {MAX_SUBSCRIPTIONS} resources");
@@ -82,12 +78,7 @@ impl ConnectionTasks {
     }
 
     pub(super) fn stop_updates(&self, uri: &str) {
-        self.lock().updates.remove(uri);
-    }
-
-    /// Every statement leaves the tasks valid, so a poisoned lock can be used.
-    fn lock(&self) -> MutexGuard<'_, Tasks> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock().updates.remove(uri);
     }
 }
 

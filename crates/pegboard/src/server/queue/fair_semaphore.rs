@@ -3,7 +3,7 @@
 use std::{
     future::Future,
     pin::Pin,
-    sync::{Arc, PoisonError},
+    sync::Arc,
     task::{Context, Poll},
     time::Duration,
 };
@@ -17,7 +17,7 @@ use super::{
 use pegboard_base::{
     caller::QuotaOwner,
     sync::{
-        Mutex, MutexGuard,
+        Mutex,
         atomic::{AtomicUsize, Ordering},
     },
 };
@@ -107,7 +107,7 @@ impl FairSemaphore {
 
     /// Takes a permit, or joins the line of the owner.
     pub(super) fn enter(self: &Arc<Self>, owner: &QuotaOwner) -> Entry {
-        let mut waiting = self.lock();
+        let mut waiting = self.waiting.lock();
         // From here on permits are returned under the lock, so none can be missed.
         let before = self.state.fetch_or(LOCKED, Ordering::Acquire);
         if before >= ONE {
@@ -134,7 +134,7 @@ impl FairSemaphore {
 
     /// Estimates when all calls that wait now are served.
     pub(super) fn estimate(&self) -> Duration {
-        let waiting = self.lock();
+        let waiting = self.waiting.lock();
         waiting.pace.estimate(waiting.lines.len(), Instant::now())
     }
 
@@ -156,7 +156,7 @@ impl FairSemaphore {
     #[cold]
     fn pass_on(self: &Arc<Self>) {
         loop {
-            let mut waiting = self.lock();
+            let mut waiting = self.waiting.lock();
             if waiting.surplus > 0 {
                 waiting.surplus -= 1;
                 self.unlock_state(&waiting);
@@ -189,7 +189,7 @@ impl FairSemaphore {
 
     fn set_capacity(self: &Arc<Self>, next: impl FnOnce(usize) -> usize) {
         let mut granted = Vec::new();
-        let mut waiting = self.lock();
+        let mut waiting = self.waiting.lock();
         let permits = next(waiting.capacity).clamp(1, MAX_PERMITS);
         let free = self.state.fetch_or(LOCKED, Ordering::Acquire) / ONE;
         let in_use = waiting.capacity + waiting.surplus - free;
@@ -211,17 +211,13 @@ impl FairSemaphore {
     }
 
     pub(super) fn counts(&self) -> Counts {
-        let waiting = self.lock();
+        let waiting = self.waiting.lock();
         let free = self.state.load(Ordering::Relaxed) / ONE;
         Counts {
             capacity: waiting.capacity,
             in_use: (waiting.capacity + waiting.surplus).saturating_sub(free),
             waiting: waiting.lines.len(),
         }
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Waiting> {
-        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Lets permits be taken and returned without the lock again, if no call waits and no permit is to be removed.
@@ -292,7 +288,7 @@ struct Place {
 
 impl Drop for Place {
     fn drop(&mut self) {
-        let mut waiting = self.semaphore.lock();
+        let mut waiting = self.semaphore.waiting.lock();
         waiting.lines.leave(&self.ticket);
         self.semaphore.unlock_state(&waiting);
     }

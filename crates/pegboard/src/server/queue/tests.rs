@@ -1,8 +1,7 @@
 //! Order, limits, cancellation and growth of queues, on paused time.
 
-use std::sync::Mutex;
-
 use futures_util::future::join_all;
+use pegboard_base::sync::Mutex;
 use tokio::time::{advance, sleep};
 
 use super::*;
@@ -69,14 +68,14 @@ async fn calls_are_let_in_in_the_order_they_came_and_never_too_many() {
         let (gate, order, queues) = (&gate, &order, &queues);
         async move {
             let _permit = gate.enter("tool", &ME, late()).await.unwrap();
-            order.lock().unwrap().push(call);
+            order.lock().push(call);
             assert!(stats(queues, "q").in_use <= 2);
             sleep(Duration::from_secs(1)).await;
         }
     });
     let started = Instant::now();
     join_all(calls).await;
-    assert_eq!(*order.lock().unwrap(), (0..10).collect::<Vec<_>>());
+    assert_eq!(*order.lock(), (0..10).collect::<Vec<_>>());
     assert_eq!(started.elapsed().as_secs(), 5, "ten calls of a second, two at a time");
     let stats = stats(&queues, "q");
     assert_eq!((stats.in_use, stats.depth, stats.entered), (0, 0, 10));
@@ -237,14 +236,14 @@ async fn order_of_service(first: &Gate, second: &Gate) -> Vec<u64> {
         let (gate, order): (&Gate, _) = (gate, &order);
         async move {
             let _permit = gate.enter("tool", &QuotaOwner::View(owner), late()).await.unwrap();
-            order.lock().unwrap().push(owner);
+            order.lock().push(owner);
             sleep(Duration::from_secs(1)).await;
         }
     };
     let many = (0..100).map(|_| call(first, 1));
     let few = [call(second, 2), call(second, 2), call(second, 3)];
     join_all(many.chain(few)).await;
-    order.into_inner().unwrap()
+    order.into_inner()
 }
 
 /// The first call of owner 1 is in flight when the others come. From then on each owner has every third turn, as long as it has calls.

@@ -3,7 +3,7 @@
 use std::{
     collections::{BTreeMap, BTreeSet},
     sync::{
-        Arc, Mutex, MutexGuard, PoisonError, RwLock, Weak,
+        Arc, Weak,
         atomic::{AtomicBool, AtomicU64, Ordering},
     },
 };
@@ -29,6 +29,7 @@ use crate::{
     },
 };
 use pegboard_base::name::ServerName;
+use pegboard_base::sync::{Mutex, RwLock};
 
 /// Every live server of one board.
 #[derive(Debug)]
@@ -107,7 +108,7 @@ impl Registry {
 
     /// The shared servers and the spares, one for each configured server.
     pub(crate) fn configured(&self) -> Arc<[Server]> {
-        self.servers.read().unwrap_or_else(PoisonError::into_inner).clone()
+        self.servers.read().clone()
     }
 
     pub(crate) fn get(&self, name: &ServerName) -> Option<Server> {
@@ -116,7 +117,7 @@ impl Registry {
 
     /// Every live server: shared ones, spares, those of views, draining ones, and candidates.
     pub(crate) fn all_servers(&self) -> Vec<Server> {
-        let state = self.lock();
+        let state = self.state.lock();
         let views = owners(&state);
         let mut servers = self.configured().to_vec();
         for view in &views {
@@ -134,7 +135,7 @@ impl Registry {
         name: &ServerName,
         change: impl Fn(&Server) -> DetachedConnections,
     ) -> (bool, Vec<DetachedConnections>) {
-        let state = self.lock();
+        let state = self.state.lock();
         let views = owners(&state);
         let of_views = views.iter().filter_map(|view| view.get(name));
         let instances: Vec<Server> = self.get(name).into_iter().chain(of_views).collect();
@@ -143,7 +144,7 @@ impl Registry {
 
     /// Closes the draining servers of that name.
     pub(crate) async fn close_draining(&self, name: &ServerName) {
-        let mut draining = self.lock().draining.clone();
+        let mut draining = self.state.lock().draining.clone();
         draining.retain(|server| server.name() == name);
         join_all(draining.iter().map(Server::close)).await;
     }
@@ -223,16 +224,12 @@ impl Registry {
     /// How many views are open.
     #[cfg(test)]
     pub(crate) fn open_views(&self) -> usize {
-        self.lock().views.len()
+        self.state.lock().views.len()
     }
 
     pub(super) fn owners_and_draining(&self) -> (Vec<Arc<ViewInstances>>, Vec<Server>) {
-        let state = self.lock();
+        let state = self.state.lock();
         (owners(&state), state.draining.clone())
-    }
-
-    pub(super) fn lock(&self) -> MutexGuard<'_, RegistryState> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

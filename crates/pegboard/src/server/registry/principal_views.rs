@@ -78,13 +78,13 @@ impl Registry {
     }
 
     fn next_principal_end(&self) -> Option<Instant> {
-        self.lock().principals.next_end()
+        self.state.lock().principals.next_end()
     }
 
     /// How many principals are known, with and without views.
     #[cfg(test)]
     pub(crate) fn known_principals(&self) -> usize {
-        self.lock().principals.len()
+        self.state.lock().principals.len()
     }
 }
 

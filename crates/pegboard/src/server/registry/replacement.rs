@@ -1,9 +1,6 @@
 //! Replaces and removes servers of the board, with the instances of views and principals.
 
-use std::{
-    collections::BTreeMap,
-    sync::{Arc, PoisonError},
-};
+use std::{collections::BTreeMap, sync::Arc};
 
 use futures_util::future::join_all;
 
@@ -20,7 +17,7 @@ use pegboard_base::{deadline::Deadline, name::ServerName};
 impl Registry {
     /// Registers servers as candidates, so that shutdown closes them too, until the returned guard is dropped.
     pub(crate) fn track(self: &Arc<Self>, candidates: Vec<Server>) -> Candidates {
-        self.lock().candidates.extend_from_slice(&candidates);
+        self.state.lock().candidates.extend_from_slice(&candidates);
         Candidates {
             registry: self.clone(),
             candidates,
@@ -37,7 +34,7 @@ impl Registry {
     pub(crate) fn put_with(self: &Arc<Self>, server: &Server, replacements: &ViewReplacements) -> Retirement {
         // Runs the program's code, so before the state is locked.
         let covering = self.covering_owners(server);
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         if self.is_closing() {
             drop(server.set_availability(Availability::Closed));
         }
@@ -131,7 +128,7 @@ impl Registry {
 
     /// Removes a server and its view instances. All of them are [retired](Retirement).
     pub(crate) fn remove(self: &Arc<Self>, name: &ServerName) -> Retirement {
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         let views = owners(&state);
         let mut displaced: Vec<Server> = self.swap_configured(name, None).into_iter().collect();
         for view in &views {
@@ -150,7 +147,7 @@ impl Registry {
     }
 
     pub(super) fn swap_configured(&self, name: &ServerName, new: Option<Server>) -> Option<Server> {
-        let mut servers = self.servers.write().unwrap_or_else(PoisonError::into_inner);
+        let mut servers = self.servers.write();
         let (mut old, mut kept): (Vec<_>, Vec<_>) = servers.iter().cloned().partition(|server| server.name() == name);
         kept.extend(new);
         *servers = sorted(kept);
@@ -175,7 +172,7 @@ impl Registry {
                 }
                 server.0.ended.cancel();
                 if let Some(registry) = registry.upgrade() {
-                    registry.lock().draining.retain(|other| !other.is(&server));
+                    registry.state.lock().draining.retain(|other| !other.is(&server));
                 }
             });
             if !has_calls {
@@ -223,7 +220,7 @@ impl Candidates {
 impl Drop for Candidates {
     fn drop(&mut self) {
         let is_ours = |server: &Server| self.candidates.iter().any(|candidate| candidate.is(server));
-        self.registry.lock().candidates.retain(|server| !is_ours(server));
+        self.registry.state.lock().candidates.retain(|server| !is_ours(server));
     }
 }
 

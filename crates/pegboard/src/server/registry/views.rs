@@ -61,7 +61,7 @@ impl Registry {
         });
         // Dropped after the lock is released.
         let mut replaced = None;
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         let mut principal = None;
         if !self.is_closing() {
             if identity.credentials.is_some() {
@@ -147,7 +147,7 @@ impl Registry {
     /// stays ready. The servers of its principal are kept for a while.
     pub(in crate::server) fn forget_view(self: &Arc<Self>, opened: &OpenedView) -> ForgottenView {
         let view = &opened.view;
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         // Taken before the view is removed, so that a shutdown sees either the view or the token.
         let token = self.tasks.token();
         // A closed view is removed once more when its last handle is dropped.
@@ -174,7 +174,7 @@ impl Registry {
 
     /// Ends the principals that have had no view for some time.
     pub(super) fn end_idle_principals(&self) -> ForgottenView {
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         let token = self.tasks.token();
         let of_principals = state.principals.take_expired();
         drop(state);

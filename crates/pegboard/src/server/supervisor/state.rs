@@ -1,7 +1,7 @@
 //! [`Supervisor`]: its data, the steps between its states, and how it publishes phases.
 
 use std::{
-    sync::{Arc, PoisonError, RwLock, atomic::AtomicU64},
+    sync::{Arc, atomic::AtomicU64},
     time::Duration,
 };
 
@@ -25,6 +25,7 @@ use crate::server::{
     predecessors::Predecessors,
     revision::Revision,
 };
+use pegboard_base::sync::RwLock;
 use pegboard_client::{
     session::ListScope,
     transport::{EndReason, WireEnd},
@@ -101,7 +102,7 @@ pub(super) enum Step {
 
 impl Supervisor {
     pub(super) fn plan(&self) -> Arc<ConnectionPlan> {
-        self.plan.read().unwrap_or_else(PoisonError::into_inner).clone()
+        self.plan.read().clone()
     }
 
     /// Records the catalogue and reports how it differs from the previous one.

@@ -1,11 +1,9 @@
 //! Requests of servers that a host passes on to its client as they are.
 
-use std::{
-    pin::Pin,
-    sync::{Arc, Mutex},
-};
+use std::{pin::Pin, sync::Arc};
 
 use pegboard::{Host, ToolCall, Toolset, forward::Forwarding, host::HostContext, status::Era};
+use pegboard_base::sync::Mutex;
 use serde_json::{Value, json};
 
 use crate::{forward::raw_server::*, support::*};
@@ -29,7 +27,7 @@ impl Client {
     }
 
     fn asked(&self) -> Vec<(String, String, Value)> {
-        self.asked.lock().unwrap().clone()
+        self.asked.lock().clone()
     }
 }
 
@@ -57,7 +55,7 @@ impl Host for Client {
         params: Value,
     ) -> Pin<Box<dyn Future<Output = Result<Value, (i64, String)>> + Send + 'a>> {
         let call = context.caller.map_or("", |caller| caller.call).to_owned();
-        self.asked.lock().unwrap().push((call, method.to_owned(), params));
+        self.asked.lock().push((call, method.to_owned(), params));
         let answer = match method {
             "elicitation/create" => Ok(json!({"action": "accept", "content": {"by": self.name}, "x": 1.5})),
             "sampling/createMessage" => {

@@ -1,9 +1,6 @@
 //! Hooks, budgets, `_meta` functions, approvers and summarisers know the call, its view and its principal.
 
-use std::{
-    pin::Pin,
-    sync::{Arc, Mutex},
-};
+use std::{pin::Pin, sync::Arc};
 
 use pegboard::{
     Approver, Caller, Failure, Hook, Reply, ToolCall, View,
@@ -12,6 +9,7 @@ use pegboard::{
     hook::{Budget, Called},
     summary::{Summariser, Summary, SummaryRequest},
 };
+use pegboard_base::sync::Mutex;
 use pegboard_testkit::{FakeServer, Tool};
 use serde_json::Map;
 
@@ -25,7 +23,7 @@ struct Notes(Arc<Mutex<Vec<String>>>);
 
 impl Notes {
     fn add(&self, what: &str, caller: &Caller<'_>) {
-        self.0.lock().unwrap().push(format!("{what}: {}", shown(caller)));
+        self.0.lock().push(format!("{what}: {}", shown(caller)));
     }
 }
 
@@ -97,7 +95,7 @@ async fn every_callback_of_a_view_sees_the_caller() {
     assert!(!reply.is_error(), "{}", reply.text());
     assert_contains(&reply.text(), &["in short"]);
     assert_eq!(
-        *notes.0.lock().unwrap(),
+        *notes.0.lock(),
         [
             "before: c1 chat alice t",
             "budget: c1 chat alice changed",

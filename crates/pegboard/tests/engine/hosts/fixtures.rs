@@ -3,7 +3,7 @@
 use std::{
     pin::Pin,
     sync::{
-        Arc, Mutex,
+        Arc,
         atomic::{AtomicUsize, Ordering},
     },
 };
@@ -12,6 +12,7 @@ use pegboard::{
     Caller, Host, Principal, Reply, ToolCall, Toolset, View,
     host::{ElicitAnswer, Elicitation, HostContext},
 };
+use pegboard_base::sync::Mutex;
 use serde_json::{Value, json};
 use tokio::sync::Semaphore;
 
@@ -59,7 +60,7 @@ impl Person {
 
     /// What was asked so far: the server and the caller.
     pub(crate) fn asked(&self) -> Vec<String> {
-        self.asked.lock().unwrap().clone()
+        self.asked.lock().clone()
     }
 
     /// How many questions wait for an answer.
@@ -99,7 +100,7 @@ impl Host for Person {
             self.open.fetch_add(1, Ordering::SeqCst);
             let _open = OpenQuestion(self.open.clone());
             let caller = context.caller.map_or_else(|| "-".to_owned(), |caller| shown(&caller));
-            self.asked.lock().unwrap().push(format!("{}: {caller}", context.server));
+            self.asked.lock().push(format!("{}: {caller}", context.server));
             self.answers.acquire().await.unwrap().forget();
             let answer = json!({"colour": self.name});
             ElicitAnswer::Accept(answer.as_object().unwrap().clone())

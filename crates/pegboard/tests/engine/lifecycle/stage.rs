@@ -4,7 +4,7 @@ use std::{
     collections::BTreeMap,
     future::Future,
     path::{Path, PathBuf},
-    sync::{Arc, Mutex},
+    sync::Arc,
     time::Duration,
 };
 
@@ -15,6 +15,7 @@ use pegboard::{
     config::{Scope, Start},
     status::ServerStatus,
 };
+use pegboard_base::sync::Mutex;
 use pegboard_testkit::{FakeServer, Tool, is_alive};
 use tokio::{
     sync::Semaphore,
@@ -199,7 +200,7 @@ impl Stage {
 
     /// Asserts that every call has exactly one created and one completed event, and that servers reached these states in some view.
     pub(crate) fn assert_events(&self, states: &[State]) {
-        let mut events = self.events.lock().unwrap();
+        let mut events = self.events.lock();
         let (mut calls, mut seen) = (BTreeMap::<String, (u32, u32)>::new(), Vec::new());
         while let Some(Some(event)) = events.next().now_or_never() {
             match event {

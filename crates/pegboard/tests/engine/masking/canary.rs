@@ -1,12 +1,13 @@
 //! The canary in each kind of message.
 
-use std::{sync::Mutex, time::Duration};
+use std::time::Duration;
 
 use pegboard::{
     Config, Content, Host, Pegboard, Secret, ServerConfig, ToolCall,
     config::{Auth, Transport},
     host::{ElicitAnswer, Elicitation, HostContext},
 };
+use pegboard_base::sync::Mutex;
 use pegboard_testkit::{Answer, Ask, Block, Era, FakeServer, Fault, MemoryHandle, Tool, When};
 use serde_json::{Map, json};
 use tokio::sync::mpsc;
@@ -153,7 +154,7 @@ impl Host for RecordingHost {
         _context: HostContext<'a>,
         request: Elicitation,
     ) -> std::pin::Pin<Box<dyn Future<Output = ElicitAnswer> + Send + 'a>> {
-        self.0.lock().unwrap().push(request.message);
+        self.0.lock().push(request.message);
         Box::pin(std::future::ready(ElicitAnswer::Decline))
     }
 }
@@ -171,7 +172,7 @@ async fn no_question_to_a_person_holds_a_secret_that_was_learned_later() {
         .open();
     board.hide([Secret::new("Which colour")]);
     call(&board.toolset(), "fx.ask", json!({})).await;
-    assert_eq!(*ASKED.lock().unwrap(), ["[MASKED_SECRET]?"]);
+    assert_eq!(*ASKED.lock(), ["[MASKED_SECRET]?"]);
 }
 
 #[tokio::test]

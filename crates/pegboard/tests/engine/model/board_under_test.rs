@@ -3,7 +3,7 @@
 use std::{
     collections::BTreeMap,
     sync::{
-        Arc, Mutex,
+        Arc,
         atomic::{AtomicBool, Ordering},
     },
     time::Duration,
@@ -15,6 +15,7 @@ use pegboard::{
     config::{Command, Misconfigured, Probe, Scope, Start, Transport},
     in_process::{ByteSink, ByteSource, DialContext, Dialer, DialerError},
 };
+use pegboard_base::sync::Mutex;
 use pegboard_testkit::{FakeServer, MemoryHandle, Tool as FakeTool};
 use proptest_state_machine::StateMachineTest;
 use tokio::{
@@ -76,7 +77,7 @@ impl Dialer for Fake {
 type Fakes = Arc<Mutex<BTreeMap<(String, String), Arc<Fake>>>>;
 
 fn fake_at(fakes: &Fakes, name: &str, place: &str) -> Arc<Fake> {
-    let mut fakes = fakes.lock().unwrap();
+    let mut fakes = fakes.lock();
     let fake = fakes.entry((name.to_owned(), place.to_owned()));
     fake.or_insert_with(|| Arc::new(Fake::new())).clone()
 }

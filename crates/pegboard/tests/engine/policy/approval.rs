@@ -4,7 +4,7 @@ use std::{
     future::Future,
     pin::Pin,
     sync::{
-        Arc, Mutex,
+        Arc,
         atomic::{AtomicUsize, Ordering},
     },
     time::Duration,
@@ -16,6 +16,7 @@ use pegboard::{
     catalog::Risk,
     config::{Approval, Command, ToolPolicy, Transport},
 };
+use pegboard_base::sync::Mutex;
 use pegboard_testkit::{FakeServer, Tool};
 use serde_json::json;
 
@@ -55,7 +56,7 @@ impl FixedApprover {
     }
 
     fn asked(&self) -> Vec<String> {
-        std::mem::take(&mut self.asked.lock().expect("no panic"))
+        std::mem::take(&mut self.asked.lock())
     }
 }
 
@@ -64,10 +65,7 @@ impl Approver for FixedApprover {
         let arguments = question.arguments.as_str();
         let (tool, risk) = (question.tool.dotted_name(), question.risk.as_str());
         let changed = if question.has_changed { " changed" } else { "" };
-        self.asked
-            .lock()
-            .expect("no panic")
-            .push(format!("{tool} {arguments} {risk}{changed}"));
+        self.asked.lock().push(format!("{tool} {arguments} {risk}{changed}"));
         Box::pin(async move { self.says.clone() })
     }
 }
@@ -131,14 +129,14 @@ async fn hints_of_an_untrusted_server_lower_neither_risk_nor_approval() {
         let seen: Arc<Mutex<Vec<Risk>>> = Arc::default();
         let record = seen.clone();
         let view = View::new().approver(clerk.clone()).check(move |proposed| {
-            record.lock().expect("no panic").push(proposed.risk);
+            record.lock().push(proposed.risk);
             Ok(())
         });
         let tools = board.toolset_with(view);
         assert_eq!(tools.list(PATIENCE).await.tools[0].risk, risk, "trust = {trust}");
         assert_eq!(call(&tools, "fx.read", json!({})).await.text(), "ok");
         assert_eq!(clerk.asked().len(), asked, "trust = {trust}");
-        assert_eq!(*seen.lock().expect("no panic"), [risk], "trust = {trust}");
+        assert_eq!(*seen.lock(), [risk], "trust = {trust}");
     }
 }
 

@@ -1,7 +1,7 @@
 //! Views that are opened and closed while servers change.
 
 use std::sync::{
-    Arc, Mutex,
+    Arc,
     atomic::{AtomicBool, Ordering},
     mpsc,
 };
@@ -11,6 +11,7 @@ use pegboard::{
     config::{Scope, Start},
     *,
 };
+use pegboard_base::sync::Mutex;
 use pegboard_testkit::Fault;
 use serde_json::json;
 use tokio::time::Instant;
@@ -207,7 +208,7 @@ impl Hook for SlowToDrop {}
 impl Drop for SlowToDrop {
     fn drop(&mut self) {
         self.began.store(true, Ordering::SeqCst);
-        let _ = self.go_on.get_mut().unwrap().recv_timeout(secs(20));
+        let _ = self.go_on.get_mut().recv_timeout(secs(20));
     }
 }
 

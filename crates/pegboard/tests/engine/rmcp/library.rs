@@ -1,7 +1,8 @@
 //! [`Library`]: an rmcp handler with resources, a template, a prompt and completions.
 
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
+use pegboard_base::sync::Mutex;
 use rmcp::{
     ErrorData, Peer, RoleServer, ServerHandler,
     model::{
@@ -28,7 +29,7 @@ struct Shared {
 impl Library {
     /// Notifies the client that has subscribed of a change.
     pub(crate) async fn update(&self, uri: &str) {
-        let reader = self.0.reader.lock().unwrap().clone().expect("a subscription");
+        let reader = self.0.reader.lock().clone().expect("a subscription");
         let param = ResourceUpdatedNotificationParam::new(uri);
         reader.notify_resource_updated(param).await.unwrap();
     }
@@ -83,7 +84,7 @@ impl ServerHandler for Library {
         _request: SubscribeRequestParams,
         context: RequestContext<RoleServer>,
     ) -> Result<(), ErrorData> {
-        *self.0.reader.lock().unwrap() = Some(context.peer);
+        *self.0.reader.lock() = Some(context.peer);
         Ok(())
     }
 

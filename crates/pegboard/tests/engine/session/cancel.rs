@@ -1,8 +1,9 @@
 //! Cancelled calls: the server is notified, other calls are not affected, and unsent requests are never sent.
 
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 use pegboard::{Arguments, Kind, ToolCall};
+use pegboard_base::sync::Mutex;
 use pegboard_testkit::{FakeServer, Fault, Tool};
 use serde_json::{Value, json};
 use tokio::{
@@ -118,7 +119,7 @@ async fn a_call_given_up_behind_a_full_pipe_is_never_sent() {
     let received = Arc::new(Mutex::new(Vec::new()));
     let noted = received.clone();
     let board = dialing(move |stream| {
-        let resumed = resumed.lock().unwrap().take();
+        let resumed = resumed.lock().take();
         if let Some(resumed) = resumed {
             tokio::spawn(reads_nothing_for_a_while(stream, resumed, noted.clone()));
         }
@@ -145,7 +146,6 @@ async fn a_call_given_up_behind_a_full_pipe_is_never_sent() {
     assert_eq!(call(&tools, "fx.t", json!({"which": "last"})).await.text(), "last");
     let calls: Vec<Value> = received
         .lock()
-        .unwrap()
         .iter()
         .map(|call: &Value| call["which"].clone())
         .collect();
@@ -169,7 +169,7 @@ async fn reads_nothing_for_a_while(
             }
         } else if message["method"] == "tools/call" {
             let arguments = &message["params"]["arguments"];
-            received.lock().unwrap().push(arguments.clone());
+            received.lock().push(arguments.clone());
             let text = arguments["which"].as_str().unwrap_or("{}");
             let result = json!({ "content": [{ "type": "text", "text": text }] });
             let answer = json!({ "jsonrpc": "2.0", "id": message["id"], "result": result });

@@ -1,16 +1,13 @@
 //! Input that servers require during a request: further rounds and page visits, for tools, prompts and resources alike, in both eras.
 
-use std::{
-    pin::Pin,
-    sync::{Arc, Mutex},
-    time::Duration,
-};
+use std::{pin::Pin, sync::Arc, time::Duration};
 
 use pegboard::{
     Host, Kind, Pegboard, ToolCall,
     host::{ElicitAnswer, Elicitation, HostContext},
     status::Era,
 };
+use pegboard_base::sync::Mutex;
 use serde_json::{Map, Value, json};
 
 use crate::{session::scripted::*, support::*};
@@ -206,7 +203,7 @@ async fn a_call_that_needs_a_visit_is_made_again_when_the_visit_is_done() {
                 .await;
         }
         assert_eq!(calling.await.unwrap().text(), "done");
-        let asked = user.asked.lock().unwrap()[0].clone();
+        let asked = user.asked.lock()[0].clone();
         assert_eq!(asked.url.as_deref(), Some("https://example.org/sign-in"));
         assert_eq!(asked.id.as_deref(), Some("e1"));
     }
@@ -245,7 +242,7 @@ impl Host for NotesCalls {
         context: HostContext<'a>,
         _: Elicitation,
     ) -> Pin<Box<dyn Future<Output = ElicitAnswer> + Send + 'a>> {
-        self.0.lock().unwrap().push(context.caller.unwrap().call.to_owned());
+        self.0.lock().push(context.caller.unwrap().call.to_owned());
         let User { answer, .. } = User::types(json!({"colour": "red"}));
         Box::pin(std::future::ready(answer))
     }
@@ -260,7 +257,7 @@ async fn every_request_has_an_id_of_its_own_also_if_it_is_no_tool_call() {
     tools.call(ToolCall::new("fx.t").id("mine")).await;
     tools.get_prompt(&fx, "p", &Map::new()).await.unwrap();
     tools.read_resource(&fx, "a:b").await.unwrap();
-    let asked = host.0.lock().unwrap().clone();
+    let asked = host.0.lock().clone();
     let [call, call_again, prompt, prompt_again, read, read_again] = asked.try_into().unwrap();
     assert_eq!((call.as_str(), call_again.as_str()), ("mine", "mine"));
     assert_eq!((&prompt, &read), (&prompt_again, &read_again));

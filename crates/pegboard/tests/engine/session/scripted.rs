@@ -1,15 +1,13 @@
 //! In-process servers whose every response the test writes, in both eras, and hosts that answer their requests.
 
-use std::{
-    pin::Pin,
-    sync::{Arc, Mutex},
-};
+use std::{pin::Pin, sync::Arc};
 
 use pegboard::{
     Host, Pegboard, ServerConfig, Toolset,
     host::{ElicitAnswer, Elicitation, HostContext},
     status::Era,
 };
+use pegboard_base::sync::Mutex;
 use serde_json::{Value, json};
 
 use crate::{line_server::LineServer, support::*};
@@ -187,7 +185,7 @@ impl User {
     }
 
     pub(crate) fn asked(&self) -> usize {
-        self.asked.lock().unwrap().len()
+        self.asked.lock().len()
     }
 }
 
@@ -201,7 +199,7 @@ impl Host for User {
         _context: HostContext<'a>,
         request: Elicitation,
     ) -> Pin<Box<dyn Future<Output = ElicitAnswer> + Send + 'a>> {
-        self.asked.lock().unwrap().push(request);
+        self.asked.lock().push(request);
         Box::pin(async {
             tokio::time::sleep(self.delay).await;
             self.answer.clone()

@@ -3,7 +3,7 @@
 use std::{
     io,
     sync::{
-        Arc, Mutex,
+        Arc,
         atomic::{AtomicU32, Ordering},
     },
 };
@@ -12,6 +12,7 @@ use pegboard::{
     Config, Kind, Pegboard, ServerConfig, State, ToolCall,
     in_process::{Dialer, dialer},
 };
+use pegboard_base::sync::Mutex;
 use pegboard_testkit::{FakeServer, Tool};
 use tokio::io::DuplexStream;
 
@@ -49,7 +50,7 @@ async fn a_dialer_may_wait_and_knows_the_name_of_the_server() {
     let names = Arc::new(Mutex::new(Vec::new()));
     let seen = names.clone();
     let board = board(dialer(move |context| {
-        seen.lock().unwrap().push(context.server().to_owned());
+        seen.lock().push(context.server().to_owned());
         let handle = handle.clone();
         async move {
             tokio::time::sleep(secs(3)).await;
@@ -58,7 +59,7 @@ async fn a_dialer_may_wait_and_knows_the_name_of_the_server() {
     }));
     let reply = board.toolset().call(ToolCall::new("fx.hello")).await;
     assert_eq!(reply.text(), "hi");
-    assert_eq!(*names.lock().unwrap(), ["fx"]);
+    assert_eq!(*names.lock(), ["fx"]);
 }
 
 #[tokio::test(start_paused = true)]

@@ -3,7 +3,7 @@
 use std::{
     pin::Pin,
     sync::{
-        Arc, Mutex,
+        Arc,
         atomic::{AtomicUsize, Ordering},
     },
     time::Duration,
@@ -13,6 +13,7 @@ use pegboard::{
     Arguments, Event, Failure, Hook, Kind, Outcome, Reply, ToolCall, View,
     hook::{Budget, Called},
 };
+use pegboard_base::sync::Mutex;
 use pegboard_testkit::{FakeServer, Tool};
 use serde_json::json;
 
@@ -25,15 +26,12 @@ struct RecordingHook(&'static str, Arc<Mutex<Vec<String>>>);
 
 impl Hook for RecordingHook {
     fn before<'a>(&'a self, called: Called<'a>, _: &'a mut ToolCall) -> Boxed<'a, Result<(), Failure>> {
-        self.1
-            .lock()
-            .unwrap()
-            .push(format!("{} sees {}", self.0, called.tool.name));
+        self.1.lock().push(format!("{} sees {}", self.0, called.tool.name));
         Box::pin(std::future::ready(Ok(())))
     }
 
     fn after<'a>(&'a self, _: Called<'a>, reply: &'a mut Reply) -> Boxed<'a, ()> {
-        self.1.lock().unwrap().push(format!("{} gets {}", self.0, reply.text()));
+        self.1.lock().push(format!("{} gets {}", self.0, reply.text()));
         Box::pin(std::future::ready(()))
     }
 }
@@ -48,7 +46,7 @@ async fn hooks_see_a_call_in_order_and_its_reply_in_the_other() {
         .hook(RecordingHook("second", seen.clone()));
     call(&board.toolset_with(view), "fx.t", json!({})).await;
     assert_eq!(
-        *seen.lock().unwrap(),
+        *seen.lock(),
         ["first sees t", "second sees t", "second gets ok", "first gets ok"]
     );
 }

@@ -1,16 +1,13 @@
 //! A provider whose answers a test can change, and fake servers on each transport.
 
-use std::{
-    pin::Pin,
-    sync::{Arc, Mutex},
-    time::Duration,
-};
+use std::{pin::Pin, sync::Arc, time::Duration};
 
 use pegboard::{
     Config, Credential, Credentials, Kind, Outcome, Pegboard, Reply, ServerConfig, ServerName, Toolset,
     config::Transport,
     credential::{CredentialError, CredentialReason, CredentialRequest},
 };
+use pegboard_base::sync::Mutex;
 use pegboard_testkit::{Era, FakeServer, NetHandle, Tool};
 use serde_json::json;
 
@@ -68,16 +65,16 @@ impl Issuer {
     }
 
     pub(crate) fn answers(&self, answer: impl Fn(usize) -> Answer + Send + Sync + 'static) {
-        *self.0.answer.lock().unwrap() = Arc::new(answer);
+        *self.0.answer.lock() = Arc::new(answer);
     }
 
     /// Does not answer from now on.
     pub(crate) fn hangs(&self) {
-        *self.0.hangs.lock().unwrap() = true;
+        *self.0.hangs.lock() = true;
     }
 
     pub(crate) fn asked(&self) -> Vec<Asked> {
-        self.0.asked.lock().unwrap().clone()
+        self.0.asked.lock().clone()
     }
 }
 
@@ -95,16 +92,16 @@ impl Credentials for Issuer {
         };
         Box::pin(async move {
             let number = {
-                let mut all = self.0.asked.lock().unwrap();
+                let mut all = self.0.asked.lock();
                 all.push(asked);
                 all.len()
             };
-            if *self.0.hangs.lock().unwrap() {
+            if *self.0.hangs.lock() {
                 std::future::pending::<()>().await;
             }
             // Gives other requests time to ask too.
             tokio::task::yield_now().await;
-            let answer = self.0.answer.lock().unwrap().clone();
+            let answer = self.0.answer.lock().clone();
             answer(number)
         })
     }

@@ -82,12 +82,12 @@ async fn a_server_that_refuses_every_credential_at_its_start_is_tried_again_by_a
 async fn concurrent_requests_that_are_refused_ask_once() {
     for place in REQUESTS {
         for is_reused in [true, false] {
-            let accepted = std::sync::Arc::new(std::sync::Mutex::new(token(1)));
+            let accepted = std::sync::Arc::new(pegboard_base::sync::Mutex::new(token(1)));
             let current = accepted.clone();
             let issuer = Issuer::counting();
             if !is_reused {
                 // The provider returns the old token until it is asked because of a refusal.
-                issuer.answers(move |_| Ok(Credential::bearer(current.lock().unwrap().clone())));
+                issuer.answers(move |_| Ok(Credential::bearer(current.lock().clone())));
             }
             let (fake, board) = place.board(&fake(place.era()).bearer(&token(1)), &issuer).await;
             let tools = board.toolset();
@@ -101,9 +101,9 @@ async fn concurrent_requests_that_are_refused_ask_once() {
                 issuer.answers(move |number| {
                     let is_refusal = matches!(asked.asked()[number - 1], Asked::Refused(_));
                     if is_refusal {
-                        "another".clone_into(&mut all.lock().unwrap());
+                        "another".clone_into(&mut all.lock());
                     }
-                    Ok(Credential::bearer(all.lock().unwrap().clone()))
+                    Ok(Credential::bearer(all.lock().clone()))
                 });
             }
             for reply in join_all((0..32).map(|_| hello(&tools))).await {

@@ -3,12 +3,12 @@
 use std::{
     collections::VecDeque,
     panic::{AssertUnwindSafe, catch_unwind},
-    sync::Mutex,
     thread,
     time::Duration,
 };
 
 use futures_util::FutureExt as _;
+use pegboard_base::sync::Mutex;
 use tokio::runtime::{Builder, Handle};
 
 use crate::matrix::{
@@ -77,16 +77,16 @@ pub(crate) fn all(cells: Vec<Cell>) -> Vec<Verdict> {
         for _ in 0..PARALLEL_CELLS {
             scope.spawn(|| {
                 loop {
-                    let Some(cell) = todo.lock().unwrap().pop_front() else {
+                    let Some(cell) = todo.lock().pop_front() else {
                         break;
                     };
                     let verdict = judge(cell, &handle);
-                    done.lock().unwrap().push(verdict);
+                    done.lock().push(verdict);
                 }
             });
         }
     });
-    let mut verdicts = done.into_inner().unwrap();
+    let mut verdicts = done.into_inner();
     play_alone(&mut verdicts, &handle);
     drop(servers);
     let after = leftovers::descriptors();

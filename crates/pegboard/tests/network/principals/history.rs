@@ -4,13 +4,14 @@
 use std::{
     collections::{BTreeMap, BTreeSet},
     sync::{
-        Arc, Mutex,
+        Arc,
         atomic::{AtomicBool, Ordering},
     },
     time::Duration,
 };
 
 use pegboard::{Arguments, Kind, Pegboard, Reply, ServerConfig, ToolCall, Toolset, View, config::Transport};
+use pegboard_base::sync::Mutex;
 use pegboard_testkit::{Era, NetHandle};
 use serde_json::{Value, json};
 
@@ -111,7 +112,6 @@ impl Stage {
                 self.history
                     .handles
                     .lock()
-                    .unwrap()
                     .extend(handle.map(|handle| (caller, handle)));
                 (Some(nonce), reply)
             }
@@ -122,7 +122,7 @@ impl Stage {
             nonce,
             reply,
         };
-        self.history.entries.lock().unwrap().push(entry);
+        self.history.entries.lock().push(entry);
     }
 
     /// Changes the config and restarts the server until the tasks are done.
@@ -131,8 +131,8 @@ impl Stage {
         let before = changed.limits.max_message;
         for round in 0.. {
             // Paced by the calls, so that most of them succeed on a slow machine too.
-            let seen = self.history.entries.lock().unwrap().len();
-            while self.history.entries.lock().unwrap().len() < seen + CALLS_PER_CHANGE {
+            let seen = self.history.entries.lock().len();
+            while self.history.entries.lock().len() < seen + CALLS_PER_CHANGE {
                 if is_over.load(Ordering::Acquire) {
                     return;
                 }
@@ -150,7 +150,7 @@ impl Stage {
     /// Every reply is that of its caller, and no output can be read through another view.
     async fn check(&self) {
         let owner_of = |caller: &'static str| if self.tokens == Tokens::Nowhere { "" } else { caller };
-        let entries = std::mem::take(&mut *self.history.entries.lock().unwrap());
+        let entries = std::mem::take(&mut *self.history.entries.lock());
         let mut answered = BTreeMap::<&str, usize>::new();
         for entry in &entries {
             if entry.reply.handle.is_none() && entry.reply.outcome.kind() == Kind::Ok {
@@ -170,7 +170,7 @@ impl Stage {
             }
         }
         assert!(CALLERS.iter().all(|caller| answered[caller] >= 20), "{answered:?}");
-        let handles = std::mem::take(&mut *self.history.handles.lock().unwrap());
+        let handles = std::mem::take(&mut *self.history.handles.lock());
         assert!(!handles.is_empty());
         for (owner, handle) in &handles {
             for (reader, tools) in self.kept.iter().enumerate() {

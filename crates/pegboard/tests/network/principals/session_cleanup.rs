@@ -1,11 +1,9 @@
 //! `session_cleanup_url`: a server is told when the session of an agent has ended.
 
-use std::{
-    net::SocketAddr,
-    sync::{Arc, Mutex},
-};
+use std::{net::SocketAddr, sync::Arc};
 
 use pegboard::{Config, Env, Format, Kind, Pegboard, View};
+use pegboard_base::sync::Mutex;
 use pegboard_testkit::{Era, NetHandle};
 use serde_json::json;
 use tokio::{
@@ -43,7 +41,7 @@ impl Front {
     }
 
     fn deleted(&self) -> Vec<String> {
-        self.deleted.lock().unwrap().clone()
+        self.deleted.lock().clone()
     }
 
     /// The first lines of the requests.
@@ -70,10 +68,7 @@ async fn serve(mut stream: TcpStream, server: Option<SocketAddr>, status: u16, d
             Err(_) => return,
         }
     }
-    deleted
-        .lock()
-        .unwrap()
-        .push(String::from_utf8(head).unwrap().to_lowercase());
+    deleted.lock().push(String::from_utf8(head).unwrap().to_lowercase());
     let answer = format!("HTTP/1.1 {status} x\r\ncontent-length: 0\r\nconnection: close\r\n\r\n");
     let _ = stream.write_all(answer.as_bytes()).await;
 }

@@ -1,13 +1,9 @@
 //! No token, code or secret shows up anywhere but in requests to where it belongs.
 
-use std::{
-    io::Write,
-    os::unix::fs::PermissionsExt,
-    path::Path,
-    sync::{Arc, Mutex},
-};
+use std::{io::Write, os::unix::fs::PermissionsExt, path::Path, sync::Arc};
 
 use futures_util::FutureExt;
+use pegboard_base::sync::Mutex;
 use pegboard_testkit::oauth::{AuthFault, TokenKind};
 use serde_json::json;
 use tracing_subscriber::fmt::MakeWriter;
@@ -23,7 +19,7 @@ struct Logged(Arc<Mutex<Vec<u8>>>);
 
 impl Write for Logged {
     fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
-        self.0.lock().unwrap().extend_from_slice(bytes);
+        self.0.lock().extend_from_slice(bytes);
         Ok(bytes.len())
     }
 
@@ -97,7 +93,7 @@ async fn no_token_is_in_logs_events_errors_or_open_files() {
         said += &format!("{event:?}");
     }
     drop(guard);
-    let logged = String::from_utf8_lossy(&logged.0.lock().unwrap().clone()).into_owned();
+    let logged = String::from_utf8_lossy(&logged.0.lock().clone()).into_owned();
 
     assert!(!logged.is_empty() && !said.is_empty());
     let issued = site.issuer.issued();

@@ -435,7 +435,7 @@ async fn a_host_that_panics_is_an_error_to_the_server() {
 
 #[tokio::test]
 async fn the_fields_of_a_form_come_in_the_order_of_the_server() {
-    struct Recording(Arc<std::sync::Mutex<Vec<String>>>);
+    struct Recording(Arc<pegboard_base::sync::Mutex<Vec<String>>>);
 
     impl Host for Recording {
         fn offers_elicitation(&self) -> bool {
@@ -444,7 +444,7 @@ async fn the_fields_of_a_form_come_in_the_order_of_the_server() {
 
         fn elicit<'a>(&'a self, _: HostContext<'a>, request: Elicitation) -> Boxed<'a, ElicitAnswer> {
             let form = request.form.unwrap();
-            *self.0.lock().unwrap() = form.fields.into_iter().map(|field| field.name).collect();
+            *self.0.lock() = form.fields.into_iter().map(|field| field.name).collect();
             Box::pin(std::future::ready(ElicitAnswer::Decline))
         }
     }
@@ -459,5 +459,5 @@ async fn the_fields_of_a_form_come_in_the_order_of_the_server() {
         .answer("elicitation/create", request)
         .await
         .unwrap();
-    assert_eq!(*seen.lock().unwrap(), ["user", "code", "again"]);
+    assert_eq!(*seen.lock(), ["user", "code", "again"]);
 }

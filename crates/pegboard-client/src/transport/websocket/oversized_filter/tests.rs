@@ -1,4 +1,4 @@
-use std::sync::Mutex;
+use pegboard_base::sync::Mutex;
 
 use super::*;
 use crate::transport::{request_failure::WireFailure, wire_end::WireEnd};
@@ -16,7 +16,7 @@ impl Inbox for Recorder {
     }
     fn too_long(&self, head: &[u8], tail: &[u8], limit: usize) {
         assert_eq!(limit, LIMIT);
-        self.0.lock().unwrap().push((head.to_vec(), tail.to_vec()));
+        self.0.lock().push((head.to_vec(), tail.to_vec()));
     }
     fn waits_for(&self, _id: u64) -> bool {
         false
@@ -64,7 +64,7 @@ fn filtered(parts: &[Vec<u8>], size: usize, room: usize) -> (io::Result<Vec<u8>>
             left.extend_from_slice(out.filled());
         }
     }
-    let reported = std::mem::take(&mut *inbox.0.lock().unwrap());
+    let reported = std::mem::take(&mut *inbox.0.lock());
     (result.map(|()| left), reported)
 }
 

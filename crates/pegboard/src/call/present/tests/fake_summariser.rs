@@ -1,6 +1,8 @@
 //! A summariser that records its requests.
 
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
+
+use pegboard_base::sync::Mutex;
 
 use crate::call::summarise::{Summariser, Summary, SummaryError, SummaryRequest};
 
@@ -45,7 +47,7 @@ pub(super) struct Fake {
 
 impl Summariser for Fake {
     fn summarise<'a>(&'a self, request: &'a SummaryRequest<'a>) -> Summary<'a> {
-        self.requests.lock().unwrap().push(Seen::of(request));
+        self.requests.lock().push(Seen::of(request));
         Box::pin(async {
             match self.behaviour {
                 Behaviour::Text(text) => Ok(text.to_owned()),

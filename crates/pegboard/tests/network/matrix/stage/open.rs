@@ -183,9 +183,9 @@ fn dialer(
     handle: MemoryHandle,
     first: Option<tokio::io::DuplexStream>,
 ) -> impl pegboard::in_process::Dialer {
-    let first = std::sync::Mutex::new(first);
+    let first = pegboard_base::sync::Mutex::new(first);
     move || {
-        let stream = first.lock().unwrap().take();
+        let stream = first.lock().take();
         let stream = stream.unwrap_or_else(|| servers.in_context(|| handle.connect()));
         halves(stream)
     }
