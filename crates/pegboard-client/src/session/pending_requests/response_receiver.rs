@@ -11,8 +11,10 @@ use crate::{
 
 /// A timer that fires this late shows that this process was stopped or starved of CPU time.
 const STOPPED: Duration = Duration::from_millis(100);
-/// How long to wait for a response that arrived while the process was stopped.
-const CATCH_UP: Duration = Duration::from_secs(1);
+/// How long to wait for a response that arrived while the process was stopped: a second, counted in turns of the runtime. A process that is still
+/// starved gets late turns, not fewer.
+const CATCH_UP_TURNS: u32 = 40;
+const CATCH_UP_TURN: Duration = Duration::from_millis(25);
 
 /// Receives the response to one request.
 #[derive(Debug)]
@@ -68,7 +70,12 @@ impl ResponseReceiver {
                 Err(_) => None,
             };
         }
-        tokio::time::timeout(CATCH_UP, &mut self.response).await.ok()
+        for _ in 0..CATCH_UP_TURNS {
+            if let Ok(received) = tokio::time::timeout(CATCH_UP_TURN, &mut self.response).await {
+                return Some(received);
+            }
+        }
+        None
     }
 
     /// Returns when the request last showed a sign of life, or we last responded to the server.
