@@ -12,7 +12,6 @@ mod events;
 mod listings;
 mod openapi;
 mod paths;
-mod places;
 mod problem;
 mod reloading;
 mod reply;

@@ -34,8 +34,10 @@ mod task_forms;
 mod task_inputs;
 mod tasks;
 mod tool_call;
+mod toolset_cache;
 mod wanted_logs;
 
 pub use board_service::{BoardPart, board_service};
 pub use hosts::GatewayHost;
 pub use resolver::BoardEndpoints;
+pub use toolset_cache::{CachedToolset, ToolsetCache};

@@ -10,8 +10,8 @@ mod serve;
 mod sign_in;
 mod wire;
 
-pub use door::{CallLimits, Caller, Owner, Scope, Scopes, Token, TokenHolders};
-pub use endpoints::{BoardEndpoints, BoardPart, GatewayHost, board_service};
+pub use door::{CallLimits, Caller, Owner, Place, Places, Scope, Scopes, Token};
+pub use endpoints::{BoardEndpoints, BoardPart, CachedToolset, GatewayHost, ToolsetCache, board_service};
 pub use protocol::{
     Answer, CacheScope, Client, Description, Event, Exchange, Filter, LogLevel, Notification, Params, RawResult,
     Request, RequestId, RpcError, Sealer, Service, Version,

@@ -9,7 +9,6 @@ mod event_body;
 mod event_frame;
 mod in_memory;
 mod lines;
-mod places;
 mod replay;
 mod response;
 mod response_body;

@@ -12,12 +12,11 @@ use axum::{
 use futures_util::{Stream, StreamExt as _, stream};
 use http::StatusCode;
 use pegboard::{Event, Events, Principal, ServerName};
-use pegboard_gateway::{Caller, Scope};
+use pegboard_gateway::{Caller, Place, Scope};
 
 use super::{
     access::Reader,
     calls::{HEARTBEAT, unbuffered},
-    places::Place,
     problem::Problem,
     state::ApiState,
 };

@@ -3,12 +3,11 @@
 use std::sync::Arc;
 
 use pegboard::{Pegboard, Provider, Toolset};
-use pegboard_gateway::{Caller, Monitor, SignInLinks};
+use pegboard_gateway::{Caller, Monitor, Places, SignInLinks};
 use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 
 use super::{
-    places::Places,
     problem::Problem,
     server_settings::ServerSettings,
     toolsets::{CallerToolsets, Purpose},
@@ -35,8 +34,8 @@ pub(crate) struct ApiState {
     /// The links to the sign-in pages, if those are served.
     pub(super) sign_in_links: Option<SignInLinks>,
     toolsets: CallerToolsets,
-    pub(super) long_bodies: Places,
-    pub(super) streams: Places,
+    pub(super) long_bodies: Arc<Places>,
+    pub(super) streams: Arc<Places>,
     pub(super) documents: Semaphore,
 }
 
@@ -69,12 +68,12 @@ impl ApiState {
 
     /// The toolset for the calls of a caller.
     pub(super) fn toolset(&self, caller: &Caller) -> Result<Toolset, Problem> {
-        self.toolsets.of(&self.board, caller, Provider::Mcp, Purpose::Calls)
+        self.toolsets.get(&self.board, caller, Provider::Mcp, Purpose::Calls)
     }
 
     /// The toolset that lists what a caller sees, with the names and definitions of a provider. It calls no tools.
     pub(super) fn listings(&self, caller: &Caller, provider: Provider) -> Result<Toolset, Problem> {
-        self.toolsets.of(&self.board, caller, provider, Purpose::Listings)
+        self.toolsets.get(&self.board, caller, provider, Purpose::Listings)
     }
 
     /// Whether the caller sees a server of this name.

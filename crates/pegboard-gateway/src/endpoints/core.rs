@@ -55,7 +55,7 @@ impl Core {
             return Err(RpcError::new(code::INTERNAL_ERROR, message));
         }
         if client.version().is_modern() {
-            self.shared.of(&self.board, &self.scope, client)
+            self.shared.get(&self.board, &self.scope, client)
         } else {
             self.legacy(client).tools(&self.board, &self.scope, client)
         }

@@ -8,10 +8,8 @@ use http::{HeaderMap, StatusCode, header::CONTENT_TYPE};
 use http_body::Body;
 use pegboard::Principal;
 
-use super::{
-    places::{Place, Places},
-    response::{HttpResponse, problem},
-};
+use super::response::{HttpResponse, problem};
+use crate::door::{Place, Places};
 
 /// How long a body may take to arrive.
 const BODY_TIME: Duration = Duration::from_secs(30);

@@ -21,11 +21,10 @@ use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use super::{
     body_limit::BodyLimit,
-    places::{Place, Places},
     response::{HttpResponse, empty, problem},
 };
 use crate::{
-    door::Caller,
+    door::{Caller, Place, Places},
     protocol::{Connection, EarlyEnd, Endpoint, MAX_MESSAGE, Outgoing},
 };
 

@@ -22,12 +22,11 @@ use super::{
     body_limit::BodyLimit,
     event_body::{EventBody, EventSource},
     event_frame::{self, EventId},
-    places::{Place, Places},
     response::{self, HttpResponse, method_not_allowed, problem},
     secret_id::SecretId,
 };
 use crate::{
-    door::Caller,
+    door::{Caller, Place, Places},
     protocol::{Connection, EarlyEnd, Endpoint, Outgoing},
 };
 

@@ -27,12 +27,11 @@ use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use super::{
     body_limit::BodyLimit,
-    places::{Place, Places},
     response::{HttpResponse, problem},
     response_body::ResponseBody,
 };
 use crate::{
-    door::Caller,
+    door::{Caller, Place, Places},
     protocol::{Connection, EarlyEnd, Endpoint, Outgoing},
 };
 

@@ -7,21 +7,22 @@ use pegboard_base::sync::Mutex;
 
 /// The places for things of one kind, such as connections.
 #[derive(Debug)]
-pub(super) struct Places {
+pub struct Places {
     max: usize,
     taken: Mutex<HashMap<Option<Principal>, usize>>,
 }
 
 /// Some places, free again when this is dropped.
 #[derive(Debug)]
-pub(super) struct Place {
+pub struct Place {
     places: Arc<Places>,
     principal: Option<Principal>,
     count: usize,
 }
 
 impl Places {
-    pub(super) fn new(max: usize) -> Arc<Self> {
+    /// Creates `max` places, all of them free.
+    pub fn new(max: usize) -> Arc<Self> {
         Arc::new(Self {
             max,
             taken: Mutex::default(),
@@ -29,7 +30,7 @@ impl Places {
     }
 
     /// Takes a place, unless none is left or the principal has its share. Clients without a token are one principal, and share all places.
-    pub(super) fn take(self: &Arc<Self>, principal: Option<&Principal>) -> Option<Place> {
+    pub fn take(self: &Arc<Self>, principal: Option<&Principal>) -> Option<Place> {
         let mut place = Place {
             places: self.clone(),
             principal: principal.cloned(),
@@ -40,7 +41,7 @@ impl Places {
 
     /// How many places are free.
     #[cfg(test)]
-    pub(super) fn free(&self) -> usize {
+    pub(crate) fn free(&self) -> usize {
         self.max - self.taken.lock().values().sum::<usize>()
     }
 }
@@ -48,7 +49,7 @@ impl Places {
 impl Place {
     /// Takes more places, until it has `count`. Returns `false` and takes none if too few are left, or the principal would have more than its
     /// share.
-    pub(super) fn grow_to(&mut self, count: usize) -> bool {
+    pub fn grow_to(&mut self, count: usize) -> bool {
         let more = count.saturating_sub(self.count);
         let max = self.places.max;
         let share = if self.principal.is_some() { max.div_ceil(2) } else { max };
