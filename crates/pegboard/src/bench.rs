@@ -88,7 +88,7 @@ pub struct BareSession {
 impl BareSession {
     /// The session of the tool `name`.
     pub async fn of(tools: &Toolset, name: &str, deadline: Deadline) -> Option<Self> {
-        let (route, _) = tools.route(name, deadline).await.ok()?;
+        let route = tools.resolve(name, deadline).await?;
         Some(Self {
             live: route.server.live(deadline).await.ok()?,
             tool: route.tool.clone(),

@@ -55,6 +55,11 @@ impl ResultOptions {
         self.opened_with(spill)
     }
 
+    /// Whether `read_output` is listed: once an output was spilled, or always if the view says so. Cheap: it reads only flags.
+    pub(crate) fn lists_reader(&self) -> bool {
+        self.always_readable || self.spill.is_used()
+    }
+
     /// The limits of the outputs that are spilled.
     pub(crate) fn spill_limits(&self) -> &SpillLimits {
         &self.limits

@@ -2,32 +2,32 @@
 
 use serde_json::{Map, Value};
 
-use super::toolset_handle::Toolset;
+use super::{open_view::OpenView, server_requests::ServerRequests};
 use crate::call::check_text;
 use pegboard_client::session::CompletionOf;
 use pegboard_tools::outcome::{Completion, Failure};
 
-impl Toolset {
-    /// Requests completions for an argument that begins with `value`. `context` holds the arguments that are set already.
-    pub async fn complete(
-        &self,
-        server: impl AsRef<str>,
-        of: &CompletionOf,
-        argument: &str,
-        value: &str,
-        context: &Map<String, Value>,
-    ) -> Result<Completion, Failure> {
-        let server = &self.server_name(server.as_ref())?;
-        let what = format!("completing `{}`", argument.escape_debug());
-        if let Ok(target) = self.server(server) {
-            let mut texts = context.values().filter_map(Value::as_str).chain([value]);
-            texts.try_for_each(|text| check_text(&target, argument, text))?;
-        }
-        let request = self.begin_request()?;
-        let on_behalf = request.on_behalf(self);
-        self.read_request(server, "completions", &what, |live| async move {
+/// Requests completions for an argument that begins with `value`. `context` holds the arguments that are set already.
+pub(super) async fn complete(
+    open: &OpenView,
+    server: &str,
+    of: &CompletionOf,
+    argument: &str,
+    value: &str,
+    context: &Map<String, Value>,
+) -> Result<Completion, Failure> {
+    let requests = ServerRequests::new(open);
+    let server = &requests.parse_name(server)?;
+    let what = format!("completing `{}`", argument.escape_debug());
+    if let Ok(target) = requests.find_server(server) {
+        let mut texts = context.values().filter_map(Value::as_str).chain([value]);
+        texts.try_for_each(|text| check_text(&target, argument, text))?;
+    }
+    let request = requests.begin()?;
+    let on_behalf = request.on_behalf(open);
+    requests
+        .read(server, "completions", &what, |live| async move {
             live.session.complete(of, argument, value, context, on_behalf).await
         })
         .await
-    }
 }

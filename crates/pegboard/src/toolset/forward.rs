@@ -1,12 +1,16 @@
-//! Passes calls and other requests on to servers, and returns their results as bytes.
+//! [`Forwarder`]: passes requests that are no tool calls on to servers, and returns their results as bytes.
 
 use pegboard_protocol::method;
 use serde_json::value::RawValue;
 use tokio::sync::mpsc;
 
-use super::{read_only_requests::ViewRequest, routing::LOOKUP_TIMEOUT, toolset_handle::Toolset};
+use super::{
+    open_view::OpenView,
+    resolver::LOOKUP_TIMEOUT,
+    server_requests::{ServerRequests, ViewRequest},
+};
 use crate::{
-    call::{self, Forwarded, ForwardedCall, Forwarding, ToolCall},
+    call::{self, Forwarded, Forwarding},
     server::{Live, Server},
 };
 use pegboard_base::{deadline::Deadline, name::ServerName};
@@ -32,107 +36,44 @@ const READING: &[&str] = &[
     method::TASKS_RESULT,
 ];
 
-impl Toolset {
-    /// Calls a tool like [`Toolset::call`], and returns the result as the server sent it.
-    ///
-    /// Everything before and after the exchange is as for [`Toolset::call`]: routing, policy, approval, queue, retries, limits, events and
-    /// counters. In a view with [`View::whole_results`](crate::View::whole_results) or
-    /// [`View::configured_limits`](crate::View::configured_limits) the result is passed on as bytes unless a rule needs its parts: a setting of
-    /// `result` that changes it, a cache, a check of structured results, a hook or an idempotency key. Otherwise it is parsed, processed as the
-    /// view and the config say, and written again: fenced, joined and truncated in its blocks.
-    ///
-    /// ```
-    /// use pegboard::{Toolset, ToolCall, forward::{Forwarded, Forwarding}};
-    ///
-    /// async fn pass_on(tools: &Toolset) -> Option<pegboard::bytes::Bytes> {
-    ///     match tools.forward_call(ToolCall::new("time.now"), &Forwarding::new()).await {
-    ///         Forwarded::Result(result) => Some(result.into_bytes()),
-    ///         _ => None,
-    ///     }
-    /// }
-    /// ```
-    pub async fn forward_call(&self, call: ToolCall, forwarding: &Forwarding) -> Forwarded {
-        if let Err(failure) = check_forwarding(forwarding) {
-            return Forwarded::Failed(failure);
-        }
-        let forwarded = ForwardedCall::new(forwarding);
-        // Boxed, because it is rare and would enlarge the future of every call.
-        let reply = if call::is_traced() {
-            Box::pin(call::traced(call, |call| self.call_untraced(call, Some(&forwarded)))).await
-        } else {
-            self.call_untraced(call, Some(&forwarded)).await
-        };
-        let server = reply.server.clone();
-        let answered = call::answered(forwarded, reply);
-        if let (Some(result), Some(server)) = (answered.result(), server) {
-            self.view.forwarded_tasks.note(&server, result);
-        }
-        answered
+/// Passes requests on to the servers of a view.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Forwarder<'a> {
+    open: &'a OpenView,
+}
+
+impl<'a> Forwarder<'a> {
+    pub(super) fn new(open: &'a OpenView) -> Self {
+        Self { open }
     }
 
-    /// Passes any request but a tool call on to one server: `resources/read`, `prompts/get`, `completion/complete`, `tasks/…`, and methods of
-    /// extensions.
-    ///
-    /// `params` is a JSON object. Of the fields of its `_meta`, those that are reserved for the protocol are replaced by ours. `progress`
-    /// receives the server's progress; when it is full, updates are dropped. [`Forwarding::params`] is ignored.
-    ///
-    /// Requests count within [`View::rate`](crate::View::rate) and [`View::max_in_flight`](crate::View::max_in_flight), except `tasks/cancel`, and take
-    /// turns with those of other views, except `tasks/…`.
-    ///
-    /// Refused are requests about tasks that this view did not start by [`Toolset::forward_call`] or [adopt](Toolset::adopt_task), and methods
-    /// that have other ways because they concern all views of the server: `tools/…`, subscriptions, log levels and the handshake.
-    pub async fn forward(
-        &self,
+    /// Passes a request on, and masks its result.
+    pub(super) async fn pass(
+        self,
         server: &str,
-        method: &str,
-        params: &RawValue,
-        forwarding: &Forwarding,
-        progress: Option<mpsc::Sender<Progress>>,
-    ) -> Forwarded {
-        let request = Passed {
-            method,
-            params,
-            forwarding,
-            progress,
-        };
-        // Boxed, because these requests are rare and callers hold the future beside that of a call.
-        match Box::pin(self.pass_request(server, request)).await {
-            Ok(result) => Forwarded::Result(result),
-            Err(forwarded) => *forwarded,
-        }
-    }
-
-    /// Lets this toolset ask after a task that another toolset started by [`Toolset::forward_call`], for example before the program opened this one for
-    /// the same client. The program vouches that the task belongs to the principal of this toolset.
-    ///
-    /// Fails if the toolset has no such server.
-    pub fn adopt_task(&self, server: &str, id: &str) -> Result<(), Failure> {
-        let name = self.server_name(server)?;
-        self.view.forwarded_tasks.add(&name, id);
-        Ok(())
-    }
-
-    async fn pass_request(&self, server: &str, request: Passed<'_>) -> Result<ForwardedResult, Box<Forwarded>> {
-        let name = self.server_name(server).map_err(refused)?;
+        request: PassedRequest<'_>,
+    ) -> Result<ForwardedResult, Box<Forwarded>> {
+        let requests = ServerRequests::new(self.open);
+        let name = requests.parse_name(server).map_err(refused)?;
         check_forwarding(request.forwarding).map_err(refused)?;
         check_method(request.method).map_err(refused)?;
         check_object("the params", Some(request.params)).map_err(refused)?;
         self.check_task(&name, &request).map_err(refused)?;
-        let target = self.server(&name).map_err(refused)?;
+        let target = requests.find_server(&name).map_err(refused)?;
         call::check_params(&target, request.method, request.params.get()).map_err(refused)?;
-        let counted = self.begin_passing(&request).map_err(refused)?;
+        let counted = self.begin(&request).map_err(refused)?;
         // Requests about tasks do not wait, because a request for a result lasts as long as the task.
         let _permit = match request.method.starts_with("tasks/") {
             true => None,
-            false => Some(self.enter_read_queue(&target).await.map_err(refused)?),
+            false => Some(requests.enter_queue(&target).await.map_err(refused)?),
         };
-        let (server, mut live) = self.ready_server(&name).await.map_err(refused)?;
+        let (server, mut live) = requests.connect(&name).await.map_err(refused)?;
         if request.may_be_asked() {
             live = server.for_questions(live, 0, Deadline::within(LOOKUP_TIMEOUT)).await;
         }
         // Completions are for the person who types; everything else may be for a model.
         if request.method != method::COMPLETION_COMPLETE && !server.config().policy.trust {
-            self.view.rules.taint.mark(&name);
+            self.open.view.rules.taint.mark(&name);
         }
         let limits = server.config_snapshot().limits;
         let patience = Patience {
@@ -160,15 +101,15 @@ impl Toolset {
         let result = result.map_err(|fault| Box::new(failed(&fault, &server, request.method)))?;
         let masked = call::mask_forwarded(result, &server, patience.total).await;
         let masked = masked.map_err(refused)?;
-        self.view.forwarded_tasks.note(&name, &masked);
+        self.open.view.forwarded_tasks.note(&name, &masked);
         Ok(masked)
     }
 
     /// Counts a request within the limits of the view. The cancellation of a task is never refused.
-    fn begin_passing(&self, request: &Passed<'_>) -> Result<ViewRequest, Failure> {
+    fn begin(self, request: &PassedRequest<'_>) -> Result<ViewRequest, Failure> {
         let counted = match request.method {
-            method::TASKS_CANCEL => ViewRequest::of_call(call::generate_id().1),
-            _ => self.begin_request()?,
+            method::TASKS_CANCEL => ViewRequest::within_call(call::generate_id().1),
+            _ => ServerRequests::new(self.open).begin()?,
         };
         Ok(match &request.forwarding.id {
             Some(id) => counted.with_id(id),
@@ -177,9 +118,9 @@ impl Toolset {
     }
 
     async fn send(
-        &self,
+        self,
         live: &Live,
-        request: &Passed<'_>,
+        request: &PassedRequest<'_>,
         counted: &ViewRequest,
         patience: Patience,
     ) -> Result<ForwardedResult, Fault> {
@@ -190,15 +131,15 @@ impl Toolset {
                 ..request.forwarding.pass_on(true)
             },
             patience,
-            on_behalf: counted.on_behalf(self),
+            on_behalf: counted.on_behalf(self.open),
             progress: request.progress.clone(),
         };
         live.session.forward(passed).await
     }
 
     /// Fails if a request is about a task of another view. Other views may share the session, and the server may not tell them apart.
-    fn check_task(&self, server: &ServerName, request: &Passed<'_>) -> Result<(), Failure> {
-        if !request.method.starts_with("tasks/") || self.view.forwarded_tasks.has(server, request.params) {
+    fn check_task(self, server: &ServerName, request: &PassedRequest<'_>) -> Result<(), Failure> {
+        if !request.method.starts_with("tasks/") || self.open.view.forwarded_tasks.has(server, request.params) {
             return Ok(());
         }
         let message = format!("server `{server}` runs no such task that this client started");
@@ -207,14 +148,14 @@ impl Toolset {
 }
 
 /// A request that is passed on.
-struct Passed<'a> {
-    method: &'a str,
-    params: &'a RawValue,
-    forwarding: &'a Forwarding,
-    progress: Option<mpsc::Sender<Progress>>,
+pub(super) struct PassedRequest<'a> {
+    pub(super) method: &'a str,
+    pub(super) params: &'a RawValue,
+    pub(super) forwarding: &'a Forwarding,
+    pub(super) progress: Option<mpsc::Sender<Progress>>,
 }
 
-impl Passed<'_> {
+impl PassedRequest<'_> {
     /// Whether the server may send questions during the request. Those of a task belong to the session that started it.
     fn may_be_asked(&self) -> bool {
         self.forwarding.answers_requests && !self.method.starts_with("tasks/")
@@ -238,7 +179,7 @@ fn failed(fault: &Fault, server: &Server, method: &str) -> Forwarded {
     }
 }
 
-fn check_forwarding(forwarding: &Forwarding) -> Result<(), Failure> {
+pub(super) fn check_forwarding(forwarding: &Forwarding) -> Result<(), Failure> {
     check_object("the further params", forwarding.params.as_deref())?;
     check_object("the capabilities", forwarding.capabilities.as_deref())
 }

@@ -1,6 +1,9 @@
 //! The text about a view's servers for a system prompt.
 
-use super::{list_tools::is_listed_while_idle, toolset_handle::Toolset};
+use super::{
+    lister::{Lister, is_listed_while_idle},
+    open_view::OpenView,
+};
 use crate::server::{Phase, Server};
 use pegboard_base::name::ServerName;
 use pegboard_tools::{
@@ -8,33 +11,26 @@ use pegboard_tools::{
     filter::fits,
 };
 
-impl Toolset {
-    /// Returns the part of a system prompt about this view's servers: instructions of the config for them and their tools, the servers' own
-    /// instructions, their prompts, and which servers are unavailable. It does not wait for servers and leaves out those that start
-    /// for the first time, so call [`Toolset::list`] first.
-    ///
-    /// Invisible characters are removed from the servers' texts. In our own format only the texts of servers with `trust = true` are
-    /// included, because a server's text can instruct a model to do anything.
-    pub fn instructions(&self, options: &Instructions) -> String {
-        let (tools, _) = self.tools();
-        let (mut sections, mut unavailable) = (Vec::new(), Vec::new());
-        for server in self.selected_servers() {
-            let described = tools.iter().filter(|listed| listed.tool.server == *server.name());
-            let described = described.map(|listed| ToolText {
-                exposed: listed.name.clone(),
-                name: listed.tool.name.clone(),
-                description: listed.tool.description.clone(),
-                note: note(&server, &listed.tool.name),
-            });
-            match instruction_entry(&server) {
-                InstructionEntry::Section => sections.push(section(&server, described.collect())),
-                InstructionEntry::Unavailable(why) => unavailable.push((server.name().clone(), why)),
-                InstructionEntry::Omitted => {}
-            }
+/// Writes the part of a system prompt about a view's servers.
+pub(super) fn write_instructions(open: &OpenView, options: &Instructions) -> String {
+    let (tools, _) = Lister::new(open).list_tools();
+    let (mut sections, mut unavailable) = (Vec::new(), Vec::new());
+    for server in open.selected_servers() {
+        let described = tools.iter().filter(|listed| listed.tool.server == *server.name());
+        let described = described.map(|listed| ToolText {
+            exposed: listed.name.clone(),
+            name: listed.tool.name.clone(),
+            description: listed.tool.description.clone(),
+            note: note(&server, &listed.tool.name),
+        });
+        match instruction_entry(&server) {
+            InstructionEntry::Section => sections.push(section(&server, described.collect())),
+            InstructionEntry::Unavailable(why) => unavailable.push((server.name().clone(), why)),
+            InstructionEntry::Omitted => {}
         }
-        let unavailable: Vec<(ServerName, String)> = unavailable;
-        catalog::render(options, &sections, &unavailable)
     }
+    let unavailable: Vec<(ServerName, String)> = unavailable;
+    catalog::render(options, &sections, &unavailable)
 }
 
 fn section(server: &Server, tools: Vec<ToolText>) -> Section {

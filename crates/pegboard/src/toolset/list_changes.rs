@@ -4,15 +4,15 @@ use std::time::Duration;
 
 use tokio::sync::watch;
 
-use super::{listed_now::ListedNow, toolset_handle::Toolset};
+use super::{listed_now::ListedNow, open_view::OpenView};
 
 /// How long changes are collected before the lists are compared. Servers that start together change them many times within moments.
 const COLLECT: Duration = Duration::from_millis(50);
 
-/// The changes of a view's lists since [`Toolset::list_changes`] was called.
+/// The changes of a view's lists since [`Toolset::list_changes`](crate::Toolset::list_changes) was called.
 #[derive(Debug)]
 pub struct ListChanges {
-    toolset: Toolset,
+    open: OpenView,
     changes: watch::Receiver<()>,
     last: ListedNow,
     /// Whether a server has changed since the lists were compared.
@@ -31,22 +31,18 @@ pub struct ChangedLists {
     pub prompts: bool,
 }
 
-impl Toolset {
-    /// Notices changes of the view's tools, resources and prompts from now on, without starting a server. Unlike
-    /// [`Pegboard::events`](crate::Pegboard::events) it costs calls nothing.
-    pub fn list_changes(&self) -> ListChanges {
+impl ListChanges {
+    pub(super) fn new(open: &OpenView) -> Self {
         // First the receiver, so that no change falls between.
-        let changes = self.server_changes();
-        ListChanges {
-            last: self.listed_now(),
-            toolset: self.clone(),
+        let changes = open.servers.registry().events().server_changes();
+        Self {
+            last: ListedNow::read(open),
+            open: open.clone(),
             changes,
             is_due: false,
         }
     }
-}
 
-impl ListChanges {
     /// Waits until a list has changed. Returns `None` when the board is gone. Cancel-safe.
     pub async fn next(&mut self) -> Option<ChangedLists> {
         loop {
@@ -57,7 +53,7 @@ impl ListChanges {
             tokio::time::sleep(COLLECT).await;
             self.changes.mark_unchanged();
             self.is_due = false;
-            let (now, last) = (self.toolset.listed_now(), self.last);
+            let (now, last) = (ListedNow::read(&self.open), self.last);
             if now != last {
                 self.last = now;
                 return Some(ChangedLists {

@@ -2,9 +2,7 @@
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 
-use tokio::sync::watch;
-
-use super::toolset_handle::Toolset;
+use super::{lister::Lister, open_view::OpenView};
 
 /// The fingerprints of a view's lists. They differ if the lists do.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -15,16 +13,17 @@ pub(super) struct ListedNow {
     pub(super) prompts: u64,
 }
 
-impl Toolset {
-    /// The fingerprints of the view's lists, without starting a server.
-    pub(super) fn listed_now(&self) -> ListedNow {
+impl ListedNow {
+    /// Reads the fingerprints of the view's lists, without starting a server.
+    pub(super) fn read(open: &OpenView) -> Self {
+        let lister = Lister::new(open);
         let (mut tools, mut resources, mut prompts) = <(DefaultHasher, DefaultHasher, DefaultHasher)>::default();
-        for listed in self.tools().0 {
+        for listed in lister.list_tools().0 {
             (&listed.name, listed.tool.definition_hash()).hash(&mut tools);
         }
         // A gateway lists a tool for each of them.
-        self.awaiting_sign_in().hash(&mut tools);
-        for catalog in self.known_catalogs() {
+        open.awaiting_sign_in().hash(&mut tools);
+        for catalog in lister.find_catalogs() {
             for resource in catalog.resources.iter().chain(&catalog.templates) {
                 (&resource.server, &resource.uri, &resource.name).hash(&mut resources);
                 (&resource.title, &resource.description).hash(&mut resources);
@@ -38,15 +37,10 @@ impl Toolset {
                     .for_each(|argument| argument.to_string().hash(&mut prompts));
             }
         }
-        ListedNow {
+        Self {
             tools: tools.finish(),
             resources: resources.finish(),
             prompts: prompts.finish(),
         }
-    }
-
-    /// Notices changes of the board's servers.
-    pub(super) fn server_changes(&self) -> watch::Receiver<()> {
-        self.servers.registry().events().server_changes()
     }
 }

@@ -1,12 +1,12 @@
-//! Lists the prompts of all servers, and gets one with validated arguments.
+//! [`Prompts`]: lists the prompts of all servers, and gets one with validated arguments.
 
 use std::time::Duration;
 
 use serde::Serialize;
 use serde_json::{Map, Value};
 
-use super::{listing::Unavailable, toolset_handle::Toolset};
-use crate::call::check_text;
+use super::{lister::Lister, listing::Unavailable, open_view::OpenView, server_requests::ServerRequests};
+use crate::{call::check_text, server::Live};
 use pegboard_client::session::Fault;
 use pegboard_tools::{
     catalog::Prompt,
@@ -25,10 +25,20 @@ pub struct PromptListing {
     pub warnings: Vec<String>,
 }
 
-impl Toolset {
-    /// Lists the prompts of all servers. Servers that are not ready are started and waited for, concurrently and at most for `patience`.
-    pub async fn prompts(&self, patience: Duration) -> PromptListing {
-        let (catalogs, unavailable, warnings) = self.list_catalogs(patience).await;
+/// The prompts of a view.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Prompts<'a> {
+    open: &'a OpenView,
+}
+
+impl<'a> Prompts<'a> {
+    pub(super) fn new(open: &'a OpenView) -> Self {
+        Self { open }
+    }
+
+    /// Lists the prompts of all servers, after those that are not ready were started.
+    pub(super) async fn list(self, patience: Duration) -> PromptListing {
+        let (catalogs, unavailable, warnings) = Lister::new(self.open).list_catalogs(patience).await;
         PromptListing {
             prompts: catalogs.iter().flat_map(|catalog| catalog.prompts.clone()).collect(),
             unavailable,
@@ -36,17 +46,18 @@ impl Toolset {
         }
     }
 
-    /// Gets a prompt of a server with its arguments filled in. Arguments are strings; numbers and booleans are converted.
-    pub async fn get_prompt(
-        &self,
-        server: impl AsRef<str>,
+    /// Gets a prompt of a server with its arguments filled in.
+    pub(super) async fn get(
+        self,
+        server: &str,
         name: &str,
         arguments: &Map<String, Value>,
     ) -> Result<FilledPrompt, Failure> {
-        let server = &self.server_name(server.as_ref())?;
+        let requests = ServerRequests::new(self.open);
+        let server = &requests.parse_name(server)?;
         let what = format!("getting the prompt {name}");
-        let request = self.begin_request()?;
-        let (target, live) = self.ready_server(server).await?;
+        let request = requests.begin()?;
+        let (target, live) = requests.connect(server).await?;
         if target.holds_prompt(name) {
             let message = format!(
                 "the prompt `{}` of server `{server}` is held: it looks like an attack",
@@ -69,18 +80,18 @@ impl Toolset {
         for value in arguments.values().filter_map(Value::as_str) {
             check_text(&target, name, value)?;
         }
-        let arguments = &checked(known, arguments)?;
-        let on_behalf = request.on_behalf(self);
-        self.read_request(server, "prompts", &what, |live| async move {
+        let arguments = &convert_arguments(known, arguments)?;
+        let on_behalf = request.on_behalf(self.open);
+        let get = |live: Live| async move {
             let filled: Result<FilledPrompt, Fault> = live.session.get_prompt(name, arguments, on_behalf).await;
             filled
-        })
-        .await
+        };
+        requests.read(server, "prompts", &what, get).await
     }
 }
 
 /// Validates the arguments of a prompt and converts them to strings. A prompt that is not listed takes any arguments.
-fn checked(prompt: Option<&Prompt>, arguments: &Map<String, Value>) -> Result<Map<String, Value>, Failure> {
+fn convert_arguments(prompt: Option<&Prompt>, arguments: &Map<String, Value>) -> Result<Map<String, Value>, Failure> {
     let wrong = |message: String| Failure::new(Kind::InvalidArguments, message);
     let mut texts = Map::new();
     for (key, value) in arguments {
@@ -133,7 +144,7 @@ mod tests {
             more: None,
         };
         let check = |arguments: Value, expected: Result<Value, &str>| {
-            let got = checked(Some(&prompt), arguments.as_object().unwrap());
+            let got = convert_arguments(Some(&prompt), arguments.as_object().unwrap());
             match (got, expected) {
                 (Ok(got), Ok(expected)) => assert_eq!(Value::Object(got), expected),
                 (Err(failure), Err(words)) => {
@@ -153,7 +164,7 @@ mod tests {
         check(json!({"city": ["Oslo"]}), Err("must be a text"));
         let anything = json!({"x": true});
         assert_eq!(
-            Value::Object(checked(None, anything.as_object().unwrap()).unwrap()),
+            Value::Object(convert_arguments(None, anything.as_object().unwrap()).unwrap()),
             json!({"x": "true"})
         );
     }

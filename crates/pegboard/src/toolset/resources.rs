@@ -1,4 +1,4 @@
-//! Lists and reads the resources of all servers, and expands their URI templates.
+//! [`Resources`]: lists and reads the resources of all servers, and expands their URI templates.
 
 use std::time::Duration;
 
@@ -6,7 +6,12 @@ use pegboard_protocol::method;
 use serde::Serialize;
 use serde_json::{Map, Value};
 
-use super::{listing::Unavailable, read_only_requests::ViewRequest, toolset_handle::Toolset};
+use super::{
+    lister::Lister,
+    listing::Unavailable,
+    open_view::OpenView,
+    server_requests::{ServerRequests, ViewRequest},
+};
 use crate::call::check_text;
 use pegboard_tools::{
     catalog::{Resource, UriTemplate},
@@ -30,10 +35,20 @@ pub struct ResourceListing {
     pub warnings: Vec<String>,
 }
 
-impl Toolset {
-    /// Lists the resources of all servers. Servers that are not ready are started and waited for, concurrently and at most for `patience`.
-    pub async fn resources(&self, patience: Duration) -> ResourceListing {
-        let (catalogs, unavailable, warnings) = self.list_catalogs(patience).await;
+/// The resources of a view.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Resources<'a> {
+    open: &'a OpenView,
+}
+
+impl<'a> Resources<'a> {
+    pub(super) fn new(open: &'a OpenView) -> Self {
+        Self { open }
+    }
+
+    /// Lists the resources of all servers, after those that are not ready were started.
+    pub(super) async fn list(self, patience: Duration) -> ResourceListing {
+        let (catalogs, unavailable, warnings) = Lister::new(self.open).list_catalogs(patience).await;
         ResourceListing {
             resources: catalogs.iter().flat_map(|catalog| catalog.resources.clone()).collect(),
             templates: catalogs.iter().flat_map(|catalog| catalog.templates.clone()).collect(),
@@ -42,43 +57,28 @@ impl Toolset {
         }
     }
 
-    /// Reads a resource of a server, up to 4 MiB.
-    ///
-    /// ```no_run
-    /// # async fn read(tools: &pegboard::Toolset) -> Result<(), pegboard::Failure> {
-    /// let contents = tools.read_resource("docs", "file:///notes.md").await?;
-    /// # Ok(())
-    /// # }
-    /// ```
-    pub async fn read_resource(&self, server: impl AsRef<str>, uri: &str) -> Result<Vec<ResourceContents>, Failure> {
-        self.read_resource_within(server, uri, MAX_READ).await
-    }
-
     /// Reads a resource of a server. Fails if it has more than `limit` bytes, because a truncated resource would look complete.
-    pub async fn read_resource_within(
-        &self,
-        server: impl AsRef<str>,
-        uri: &str,
-        limit: usize,
-    ) -> Result<Vec<ResourceContents>, Failure> {
-        self.read_for(&self.begin_request()?, server.as_ref(), uri, limit).await
+    pub(super) async fn read(self, server: &str, uri: &str, limit: usize) -> Result<Vec<ResourceContents>, Failure> {
+        let request = ServerRequests::new(self.open).begin()?;
+        self.read_within(&request, server, uri, limit).await
     }
 
     /// Reads a resource as part of a request or call.
-    pub(super) async fn read_for(
-        &self,
+    pub(super) async fn read_within(
+        self,
         request: &ViewRequest,
         server: &str,
         uri: &str,
         limit: usize,
     ) -> Result<Vec<ResourceContents>, Failure> {
-        let server = &self.server_name(server)?;
+        let requests = ServerRequests::new(self.open);
+        let server = &requests.parse_name(server)?;
         let what = format!("reading {uri}");
-        if let Ok(target) = self.server(server) {
+        if let Ok(target) = requests.find_server(server) {
             check_text(&target, method::RESOURCES_READ, uri)?;
         }
-        let on_behalf = request.on_behalf(self);
-        let reading = self.read_request(server, "resources", &what, |live| async move {
+        let on_behalf = request.on_behalf(self.open);
+        let reading = requests.read(server, "resources", &what, |live| async move {
             let uri = live.catalog().original_uri(uri);
             live.session.read_resource(uri, on_behalf).await
         });
@@ -92,14 +92,15 @@ impl Toolset {
     }
 
     /// Expands a URI template of a server. If the server lists templates, this must be one of them.
-    pub async fn expand_template(
-        &self,
-        server: impl AsRef<str>,
+    pub(super) async fn expand_template(
+        self,
+        server: &str,
         template: &str,
         values: &Map<String, Value>,
     ) -> Result<String, Failure> {
-        let server = &self.server_name(server.as_ref())?;
-        let (_, live) = self.ready_server(server).await?;
+        let requests = ServerRequests::new(self.open);
+        let server = &requests.parse_name(server)?;
+        let (_, live) = requests.connect(server).await?;
         let known = &live.catalog().templates;
         if !known.is_empty() && !known.iter().any(|known| known.uri == template) {
             let names: Vec<_> = known.iter().map(|known| format!("`{}`", known.uri)).collect();

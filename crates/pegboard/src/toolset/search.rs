@@ -1,10 +1,8 @@
-//! Search for tools, and the estimated tokens of each server's definitions.
-
-use std::collections::BTreeMap;
+//! [`ToolSearch`]: finds tools by keywords and by meaning.
 
 use serde::Serialize;
 
-use super::{listing::ListedTool, toolset_handle::Toolset};
+use super::{listing::ListedTool, open_view::OpenView};
 use crate::call::RouteTable;
 use pegboard_base::name::ServerName;
 use pegboard_tools::search::{fuse, nearest};
@@ -34,49 +32,44 @@ pub struct ServerCost {
     pub tokens: usize,
 }
 
-impl Toolset {
-    /// Searches the known tools by keywords, best match first. Call [`Toolset::list`] first, so that the tools are known.
-    pub fn find(&self, question: &str, most: usize) -> Vec<FoundTool> {
-        let (routes, index) = self.snapshot(|snapshot| (snapshot.table.clone(), snapshot.index()));
-        found(&routes, index.find(question, most))
+/// Searches the known tools of a view.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct ToolSearch<'a> {
+    open: &'a OpenView,
+}
+
+impl<'a> ToolSearch<'a> {
+    pub(super) fn new(open: &'a OpenView) -> Self {
+        Self { open }
     }
 
-    /// Searches the known tools by keywords and by meaning, best match first. Meaning counts only with an embedder, see
-    /// [`View::embedder`](crate::View::embedder), and if its vectors arrive within a few seconds; otherwise this is the same as
-    /// [`Toolset::find`].
-    pub async fn search(&self, question: &str, most: usize) -> Vec<FoundTool> {
-        let Some(embeddings) = &self.view.embeddings else {
+    /// Searches by keywords, best match first.
+    pub(super) fn find(self, question: &str, most: usize) -> Vec<FoundTool> {
+        let (routes, index) = self
+            .open
+            .read_snapshot(|snapshot| (snapshot.table.clone(), snapshot.index()));
+        list_found(&routes, index.find(question, most))
+    }
+
+    /// Searches by keywords and by meaning, best match first. Without an embedder, or if its vectors arrive too late, only keywords count.
+    pub(super) async fn search(self, question: &str, most: usize) -> Vec<FoundTool> {
+        let Some(embeddings) = &self.open.view.embeddings else {
             return self.find(question, most);
         };
-        let (routes, index, texts) =
-            self.snapshot(|snapshot| (snapshot.table.clone(), snapshot.index(), snapshot.texts()));
+        let (routes, index, texts) = self
+            .open
+            .read_snapshot(|snapshot| (snapshot.table.clone(), snapshot.index(), snapshot.texts()));
         let Some(vectors) = embeddings.of(question, &texts).await else {
-            return found(&routes, index.find(question, most));
+            return list_found(&routes, index.find(question, most));
         };
         let depth = most.max(RANKED);
         let by_words = index.find(question, depth).into_iter().map(|(at, _)| at).collect();
         let by_meaning = nearest(&vectors.question, &vectors.tools, depth);
-        found(&routes, fuse(&[by_words, by_meaning], most))
-    }
-
-    /// An estimate of the tokens of each server's definitions, by server.
-    pub fn cost(&self) -> Vec<ServerCost> {
-        let mut costs: BTreeMap<ServerName, ServerCost> = BTreeMap::new();
-        for listed in self.all_tools() {
-            let server = listed.tool.server.clone();
-            let cost = costs.entry(server.clone()).or_insert_with(|| ServerCost {
-                server,
-                tools: 0,
-                tokens: 0,
-            });
-            cost.tools += 1;
-            cost.tokens += listed.tokens();
-        }
-        costs.into_values().collect()
+        list_found(&routes, fuse(&[by_words, by_meaning], most))
     }
 }
 
-fn found(routes: &RouteTable, ranked: Vec<(usize, f32)>) -> Vec<FoundTool> {
+fn list_found(routes: &RouteTable, ranked: Vec<(usize, f32)>) -> Vec<FoundTool> {
     let found = ranked
         .into_iter()
         .filter_map(|(at, score)| Some((routes.routes().get(at)?, score)));

@@ -74,22 +74,22 @@ impl Entry {
 
 impl SharedSnapshots {
     /// The snapshot of a view at this revision of the board: a shared one, or one of its own if it owns servers.
-    pub(super) fn of(&self, (revision, _): Revision, servers: &ViewServers, view: &View) -> Arc<Snapshot> {
+    pub(super) fn get(&self, (revision, _): Revision, servers: &ViewServers, view: &View) -> Arc<Snapshot> {
         if view.catalog_only {
             // Its servers are not those of other views with the same rules.
             return self.build(&servers.usable(), view);
         }
         match servers.shared_only().filter(|_| view.home.is_none()) {
-            Some(shared) => self.shared(revision, shared, view),
+            Some(shared) => self.get_shared(revision, shared, view),
             None => match servers.principal_only().filter(|_| view.home.is_none()) {
-                Some(revision) => self.of_principal(revision, servers, view),
+                Some(revision) => self.get_of_principal(revision, servers, view),
                 None => self.build(&servers.usable(), view),
             },
         }
     }
 
     /// The snapshot of a view that uses only servers of its principal and of the board. It is kept with the principal's servers, not here.
-    fn of_principal(&self, revision: (u64, u64), servers: &ViewServers, view: &View) -> Arc<Snapshot> {
+    fn get_of_principal(&self, revision: (u64, u64), servers: &ViewServers, view: &View) -> Arc<Snapshot> {
         let Some(kept) = servers.kept_with_principal::<PrincipalSnapshots>() else {
             return self.build(&servers.usable(), view);
         };
@@ -101,7 +101,7 @@ impl SharedSnapshots {
         snapshot
     }
 
-    fn shared(&self, revision: u64, servers: Arc<[Server]>, view: &View) -> Arc<Snapshot> {
+    fn get_shared(&self, revision: u64, servers: Arc<[Server]>, view: &View) -> Arc<Snapshot> {
         let entry = match self.find(revision, &servers, view) {
             Some(entry) => entry,
             // The board must not hold a server that a view owns, or may take over later.

@@ -1,8 +1,11 @@
-//! Subscribes to notifications of servers (resource updates, log messages and others), and sets log levels and roots.
+//! [`Subscriptions`]: subscribes to notifications of servers (resource updates, log messages and others), and sets log levels and roots.
 
 use std::{sync::Arc, time::Duration};
 
-use super::{read_only_requests::must_offer, toolset_handle::Toolset};
+use super::{
+    open_view::OpenView,
+    server_requests::{ServerRequests, must_offer},
+};
 use crate::server::Live;
 use crate::status::Era;
 use pegboard_base::{deadline::Deadline, name::ServerName};
@@ -12,18 +15,32 @@ use pegboard_tools::outcome::{Failure, Kind};
 /// How long a server may take to confirm a subscription or log level.
 const CONFIRM_TIMEOUT: Duration = Duration::from_secs(30);
 
-impl Toolset {
+/// What a view hears of its servers and sets for them.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Subscriptions<'a> {
+    open: &'a OpenView,
+    requests: ServerRequests<'a>,
+}
+
+impl<'a> Subscriptions<'a> {
+    pub(super) fn new(open: &'a OpenView) -> Self {
+        Self {
+            open,
+            requests: ServerRequests::new(open),
+        }
+    }
+
     /// Subscribes to all notifications of a server from now on, across restarts. A slow subscriber misses some and is notified of that.
-    pub fn events(&self, server: impl AsRef<str>) -> Result<ServerEvents, Failure> {
-        let server = &self.server_name(server.as_ref())?;
-        let (tasks, name) = (self.view.forwarded_tasks.clone(), server.clone());
-        let events = self.desired_state(server)?.events();
-        let events = events.of_principal(self.view.principal.clone());
+    pub(super) fn listen(self, server: &str) -> Result<ServerEvents, Failure> {
+        let server = &self.requests.parse_name(server)?;
+        let (tasks, name) = (self.open.view.forwarded_tasks.clone(), server.clone());
+        let events = self.find_desired_state(server)?.events();
+        let events = events.of_principal(self.open.view.principal.clone());
         Ok(events.with_tasks(move |id| tasks.has_id(&name, id)))
     }
 
-    fn desired_state(&self, server: &ServerName) -> Result<Arc<DesiredState>, Failure> {
-        self.server(server)?.desired_state().ok_or_else(|| {
+    fn find_desired_state(self, server: &ServerName) -> Result<Arc<DesiredState>, Failure> {
+        self.requests.find_server(server)?.desired_state().ok_or_else(|| {
             let message = format!("server `{server}` is switched off");
             Failure::new(Kind::Unavailable, message)
         })
@@ -31,19 +48,19 @@ impl Toolset {
 
     /// Subscribes to updates of a resource until the subscription is dropped. It is renewed in every new session, and keeps the server from
     /// being stopped as idle.
-    pub async fn subscribe(&self, server: impl AsRef<str>, uri: &str) -> Result<Subscription, Failure> {
-        let server = &self.server_name(server.as_ref())?;
-        let (_, live) = self.ready_server(server).await?;
+    pub(super) async fn subscribe(self, server: &str, uri: &str) -> Result<Subscription, Failure> {
+        let server = &self.requests.parse_name(server)?;
+        let (_, live) = self.requests.connect(server).await?;
         must_offer(&live, server, "resources")?;
         let resources = live.session.peer.capabilities.get("resources");
         if resources.and_then(|resources| resources.get("subscribe")?.as_bool()) != Some(true) {
             let message = format!("server `{server}` does not offer news of its resources");
             return Err(Failure::new(Kind::Unavailable, message));
         }
-        live.session.note_user(self.view.principal.as_ref());
+        live.session.note_user(self.open.view.principal.as_ref());
         let address = live.catalog().original_uri(uri);
         let shown = live.session.masker().text(address);
-        let Some(subscription) = self.desired_state(server)?.subscribe(address, &shown) else {
+        let Some(subscription) = self.find_desired_state(server)?.subscribe(address, &shown) else {
             let message = format!("too many resources of server `{server}` are subscribed to");
             return Err(Failure::new(Kind::LimitExceeded, message));
         };
@@ -66,27 +83,27 @@ impl Toolset {
         }
     }
 
-    /// Sets the log level of a server, for this session and all later ones. The log messages arrive through [`Toolset::events`].
+    /// Sets the log level of a server, for this session and all later ones. The log messages arrive through [`Subscriptions::listen`].
     ///
-    /// The server logs from a lower level on while that is [wanted](Toolset::want_logs).
-    pub async fn set_log_level(&self, server: impl AsRef<str>, level: LogLevel) -> Result<(), Failure> {
-        let server = &self.server_name(server.as_ref())?;
-        let live = self.logging_server(server).await?;
-        let revision = self.desired_state(server)?.set_level(level);
-        confirmed(&live, server, level, revision).await
+    /// The server logs from a lower level on while that is [wanted](Subscriptions::want_logs).
+    pub(super) async fn set_log_level(self, server: &str, level: LogLevel) -> Result<(), Failure> {
+        let server = &self.requests.parse_name(server)?;
+        let live = self.connect_logging(server).await?;
+        let revision = self.find_desired_state(server)?.set_level(level);
+        confirm_level(&live, server, level, revision).await
     }
 
     /// Makes a server log from a level on, until the returned value is dropped. The server logs from the lowest level that is wanted.
-    pub async fn want_logs(&self, server: impl AsRef<str>, level: LogLevel) -> Result<WantedLogs, Failure> {
-        let server = &self.server_name(server.as_ref())?;
-        let live = self.logging_server(server).await?;
-        let (wanted, revision) = self.desired_state(server)?.want_level(level);
-        confirmed(&live, server, level, revision).await?;
+    pub(super) async fn want_logs(self, server: &str, level: LogLevel) -> Result<WantedLogs, Failure> {
+        let server = &self.requests.parse_name(server)?;
+        let live = self.connect_logging(server).await?;
+        let (wanted, revision) = self.find_desired_state(server)?.want_level(level);
+        confirm_level(&live, server, level, revision).await?;
         Ok(wanted)
     }
 
-    async fn logging_server(&self, server: &ServerName) -> Result<Live, Failure> {
-        let (_, live) = self.ready_server(server).await?;
+    async fn connect_logging(self, server: &ServerName) -> Result<Live, Failure> {
+        let (_, live) = self.requests.connect(server).await?;
         // Without a handshake the level is sent with requests, and servers may log without declaring the capability.
         if live.session.peer.era == Era::Legacy {
             must_offer(&live, server, "logging")?;
@@ -96,22 +113,22 @@ impl Toolset {
 
     /// Sets the roots of a server that this view owns, or of a shared server for all views. A server with a handshake is notified of the
     /// change; if it had no roots when it was started, it learns of them at its next start.
-    pub fn set_roots(&self, server: impl AsRef<str>, roots: &[Root]) -> Result<(), Failure> {
-        let server = &self.server_name(server.as_ref())?;
-        self.desired_state(server)?.set_roots(roots);
+    pub(super) fn set_roots(self, server: &str, roots: &[Root]) -> Result<(), Failure> {
+        let server = &self.requests.parse_name(server)?;
+        self.find_desired_state(server)?.set_roots(roots);
         Ok(())
     }
 
     /// Tells a server with a handshake that the roots of this view's callers have changed. The view's host answers when the server asks for them.
-    pub fn roots_changed(&self, server: impl AsRef<str>) -> Result<(), Failure> {
-        let server = &self.server_name(server.as_ref())?;
-        self.desired_state(server)?.announce_roots();
+    pub(super) fn announce_roots(self, server: &str) -> Result<(), Failure> {
+        let server = &self.requests.parse_name(server)?;
+        self.find_desired_state(server)?.announce_roots();
         Ok(())
     }
 }
 
 /// Waits until the server logs from this level on, or has refused to.
-async fn confirmed(live: &Live, server: &ServerName, level: LogLevel, revision: u64) -> Result<(), Failure> {
+async fn confirm_level(live: &Live, server: &ServerName, level: LogLevel, revision: u64) -> Result<(), Failure> {
     let set = live.session.until_level_set(revision);
     match Deadline::within(CONFIRM_TIMEOUT).run(set).await {
         Ok(Ok(())) => Ok(()),

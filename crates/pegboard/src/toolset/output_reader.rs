@@ -1,4 +1,4 @@
-//! The built-in tool `read_output`: reads a part of an output that was too long for the model and was spilled.
+//! [`OutputReader`]: the built-in tool `read_output`, which reads a part of an output that was too long for the model and was spilled.
 
 use serde_json::{Map, Value};
 use tokio::time::Instant;
@@ -6,8 +6,7 @@ use tokio::time::Instant;
 use super::{
     builtin_definitions::READ_OUTPUT,
     builtin_tools::{self, BuiltinReply},
-    listing::ListedTool,
-    toolset_handle::Toolset,
+    open_view::OpenView,
 };
 use crate::{
     call::{CallGuard, ToolCall},
@@ -19,32 +18,37 @@ use pegboard_tools::outcome::{Answer, Failure, Kind, Outcome};
 /// The largest page, in bytes. The model can read the next one.
 const PAGE: usize = 16 << 10;
 
-impl Toolset {
-    /// The tool for listings: once an output was spilled, or always if the view says so.
-    pub(super) fn listed_read_output(&self) -> Option<ListedTool> {
-        let outputs = &self.view.result_options;
-        (outputs.always_readable || outputs.spill.is_used())
-            .then(|| self.snapshot(|snapshot| snapshot.read_output.clone()))
+/// Answers calls of `read_output`.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct OutputReader<'a> {
+    open: &'a OpenView,
+}
+
+impl<'a> OutputReader<'a> {
+    pub(super) fn new(open: &'a OpenView) -> Self {
+        Self { open }
     }
 
     /// Answers a call of the tool, or returns the call if it is of another tool.
-    pub(super) async fn read_output<'a>(
-        &'a self,
+    pub(super) async fn answer(
+        self,
         mut call: ToolCall,
         started: Instant,
         mut guard: CallGuard<'a>,
     ) -> BuiltinReply<'a> {
-        let outputs = &self.view.result_options;
+        let outputs = &self.open.view.result_options;
         // Without a spilled output this costs only the read of a flag.
-        if !(outputs.spill.is_used() || outputs.always_readable) || !builtin_tools::may_match(&call.name, READ_OUTPUT) {
+        if !outputs.lists_reader() || !builtin_tools::may_match(&call.name, READ_OUTPUT) {
             return Err(Box::new((call, guard)));
         }
-        let (read_output, routes) = self.snapshot(|snapshot| (snapshot.read_output.clone(), snapshot.table.clone()));
-        if !builtin_tools::matches(&call.name, &read_output, &routes, self.view.audience) {
+        let (read_output, routes) = self
+            .open
+            .read_snapshot(|snapshot| (snapshot.read_output.clone(), snapshot.table.clone()));
+        if !builtin_tools::matches(&call.name, &read_output, &routes, self.open.view.audience) {
             return Err(Box::new((call, guard)));
         }
         guard.built_in(&read_output.tool);
-        let read = builtin_tools::read(&mut call, &read_output, Reading::Guided, self.view.audience)
+        let read = builtin_tools::read(&mut call, &read_output, Reading::Guided, self.open.view.audience)
             .and_then(|arguments| parse(&arguments));
         let outcome = match read {
             Err(failure) => Outcome::Refused(failure),

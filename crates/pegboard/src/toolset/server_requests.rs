@@ -1,10 +1,10 @@
-//! Sends read-only requests to one server of a view. They are retried once if the session is lost.
+//! [`ServerRequests`]: sends read-only requests to one server of a view. They are retried once if the session is lost.
 
 use std::future::Future;
 
 use serde_json::{Map, Value};
 
-use super::{routing::LOOKUP_TIMEOUT, toolset_handle::Toolset};
+use super::{open_view::OpenView, resolver::LOOKUP_TIMEOUT};
 use crate::{
     call::{self, InFlightSlot, Visibility},
     server::{Live, Permit, Server},
@@ -13,18 +13,28 @@ use pegboard_base::{deadline::Deadline, name::ServerName};
 use pegboard_client::session::{Fault, OnBehalf};
 use pegboard_tools::outcome::{Failure, Kind};
 
-impl Toolset {
+/// Sends requests that are no tool calls to the servers of a view.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct ServerRequests<'a> {
+    open: &'a OpenView,
+}
+
+impl<'a> ServerRequests<'a> {
+    pub(super) fn new(open: &'a OpenView) -> Self {
+        Self { open }
+    }
+
     /// The name of a server. A text that can be no name is the name of no server.
-    pub(super) fn server_name(&self, name: &str) -> Result<ServerName, Failure> {
+    pub(super) fn parse_name(self, name: &str) -> Result<ServerName, Failure> {
         ServerName::parse(name).map_err(|_| {
-            let servers = self.servers();
-            no_such_server(name, &servers, &Visibility::new(&self.view, &servers))
+            let servers = self.open.servers();
+            no_such_server(name, &servers, &Visibility::new(&self.open.view, &servers))
         })
     }
 
-    pub(super) fn server(&self, name: &ServerName) -> Result<Server, Failure> {
-        let servers = self.servers();
-        let visibility = Visibility::new(&self.view, &servers);
+    pub(super) fn find_server(self, name: &ServerName) -> Result<Server, Failure> {
+        let servers = self.open.servers();
+        let visibility = Visibility::new(&self.open.view, &servers);
         visibility.check_resources_and_prompts(name)?;
         if let Some(server) = servers.iter().find(|server| server.name() == name) {
             return Ok(server.clone());
@@ -33,36 +43,36 @@ impl Toolset {
     }
 
     /// Returns a ready session of a server.
-    pub(super) async fn ready_server(&self, name: &ServerName) -> Result<(Server, Live), Failure> {
-        let server = self.usable_server(name)?;
+    pub(super) async fn connect(self, name: &ServerName) -> Result<(Server, Live), Failure> {
+        let server = self.find_usable(name)?;
         let live = ready(&server).await?;
         Ok((server, live))
     }
 
-    fn usable_server(&self, name: &ServerName) -> Result<Server, Failure> {
-        self.check_open()?;
-        self.check_selection()?;
-        self.server(name)
+    fn find_usable(self, name: &ServerName) -> Result<Server, Failure> {
+        self.open.check_open()?;
+        self.open.check_selection()?;
+        self.find_server(name)
     }
 
     /// Waits until the server may be asked for something that is no tool call.
-    pub(super) async fn enter_read_queue<'a>(&self, server: &'a Server) -> Result<Permit<'a>, Failure> {
-        let queued = server.enter_read_queue(&self.view.owner, Deadline::within(LOOKUP_TIMEOUT));
+    pub(super) async fn enter_queue<'s>(self, server: &'s Server) -> Result<Permit<'s>, Failure> {
+        let queued = server.enter_read_queue(&self.open.view.owner, Deadline::within(LOOKUP_TIMEOUT));
         queued.await.map_err(|refused| call::not_admitted(&refused))
     }
 
     /// Begins a request that is no tool call, within the limits of the view.
-    pub(super) fn begin_request(&self) -> Result<ViewRequest, Failure> {
+    pub(super) fn begin(self) -> Result<ViewRequest, Failure> {
         Ok(ViewRequest {
-            slot: self.view.begin_request()?,
-            ..ViewRequest::of_call(call::generate_id().1)
+            slot: self.open.view.begin_request()?,
+            ..ViewRequest::within_call(call::generate_id().1)
         })
     }
 
     /// Sends a read-only request to a server, and retries it once in a new session if the session is lost. `what` describes the request in
     /// errors.
-    pub(super) async fn read_request<T, F>(
-        &self,
+    pub(super) async fn read<T, F>(
+        self,
         name: &ServerName,
         capability: &str,
         what: &str,
@@ -71,13 +81,13 @@ impl Toolset {
     where
         F: Future<Output = Result<T, Fault>>,
     {
-        let server = self.usable_server(name)?;
-        let _permit = self.enter_read_queue(&server).await?;
+        let server = self.find_usable(name)?;
+        let _permit = self.enter_queue(&server).await?;
         let live = ready(&server).await?;
         must_offer(&live, name, capability)?;
         // Completions are for the person who types; everything else is for the model.
         if capability != "completions" && !server.config().policy.trust {
-            self.view.rules.taint.mark(name);
+            self.open.view.rules.taint.mark(name);
         }
         let generation = live.generation;
         let fault = match ask(live).await {
@@ -106,7 +116,7 @@ pub(super) struct ViewRequest {
 
 impl ViewRequest {
     /// A request that is part of a call, whose limits cover it.
-    pub(super) fn of_call(id: String) -> Self {
+    pub(super) fn within_call(id: String) -> Self {
         Self {
             id,
             meta: Map::new(),
@@ -121,8 +131,8 @@ impl ViewRequest {
     }
 
     /// For whom the request is sent.
-    pub(super) fn on_behalf<'a>(&'a self, toolset: &'a Toolset) -> OnBehalf<'a> {
-        toolset.view.on_behalf_of(&self.id, &self.meta)
+    pub(super) fn on_behalf<'a>(&'a self, open: &'a OpenView) -> OnBehalf<'a> {
+        open.view.on_behalf_of(&self.id, &self.meta)
     }
 }
 

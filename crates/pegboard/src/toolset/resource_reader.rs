@@ -1,4 +1,4 @@
-//! Built-in tools that list and read resources, for models that know only tools.
+//! [`ResourceReader`]: built-in tools that list and read resources, for models that know only tools.
 
 use serde_json::{Map, Value, json};
 use tokio::time::Instant;
@@ -6,11 +6,12 @@ use tokio::time::Instant;
 use super::{
     builtin_definitions::{LIST, MAX_RESOURCES, READ, ResourceTools, TEMPLATES},
     builtin_tools::{self, BuiltinReply},
+    lister::Lister,
     listing::ListedTool,
-    read_only_requests::{ViewRequest, must_offer},
-    resources::MAX_READ,
-    routing::LOOKUP_TIMEOUT,
-    toolset_handle::Toolset,
+    open_view::OpenView,
+    resolver::LOOKUP_TIMEOUT,
+    resources::{MAX_READ, Resources},
+    server_requests::{ServerRequests, ViewRequest, must_offer},
 };
 use crate::{
     call::{self, CallGuard, Route, ToolCall, Visibility},
@@ -30,37 +31,38 @@ const PAGE: usize = 16 << 10;
 /// The longest text about one resource, in bytes.
 const MAX_TEXT: usize = 300;
 
-impl Toolset {
-    /// The tools for listings, if the view has them.
-    pub(super) fn listed_resource_tools(&self) -> Vec<ListedTool> {
-        if !self.view.resource_tools {
-            return Vec::new();
-        }
-        let tools = self.snapshot(|snapshot| match snapshot.selection_error {
-            None => snapshot.resources.clone(),
-            Some(_) => None,
-        });
-        tools.iter().flat_map(ResourceTools::all).cloned().collect()
+/// Answers calls of the tools that list and read resources.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct ResourceReader<'a> {
+    open: &'a OpenView,
+}
+
+impl<'a> ResourceReader<'a> {
+    pub(super) fn new(open: &'a OpenView) -> Self {
+        Self { open }
     }
 
     /// Answers a call of one of the tools, or returns the call if it is of another tool.
-    pub(super) async fn call_resource_tool<'a>(
-        &'a self,
+    pub(super) async fn answer(
+        self,
         mut call: ToolCall,
         started: Instant,
         mut guard: CallGuard<'a>,
     ) -> BuiltinReply<'a> {
         // Without the tools this costs only the read of a flag.
-        if !self.view.resource_tools || !builtin_tools::may_match(&call.name, "_resource") {
+        if !self.open.view.resource_tools || !builtin_tools::may_match(&call.name, "_resource") {
             return Err(Box::new((call, guard)));
         }
-        let (tools, routes) = self.snapshot(|snapshot| (snapshot.resources.clone(), snapshot.table.clone()));
+        let (tools, routes) = self
+            .open
+            .read_snapshot(|snapshot| (snapshot.resources.clone(), snapshot.table.clone()));
         let mut listed = tools.iter().flat_map(ResourceTools::all);
-        let Some(listed) = listed.find(|tool| builtin_tools::matches(&call.name, tool, &routes, self.view.audience))
+        let Some(listed) =
+            listed.find(|tool| builtin_tools::matches(&call.name, tool, &routes, self.open.view.audience))
         else {
             return Err(Box::new((call, guard)));
         };
-        let arguments = match builtin_tools::read(&mut call, listed, Reading::Guided, self.view.audience) {
+        let arguments = match builtin_tools::read(&mut call, listed, Reading::Guided, self.open.view.audience) {
             Ok(arguments) => arguments,
             Err(failure) => {
                 let reply = builtin_tools::reply(&call, &listed.tool, Outcome::Refused(failure), started.elapsed());
@@ -72,12 +74,12 @@ impl Toolset {
         let called = call.name.clone();
         if listed.tool.name == READ {
             // Boxed, because it is rare and would enlarge the future of every call.
-            let mut reply = Box::pin(self.read_for_model(call, listed, arguments, started, guard)).await;
+            let mut reply = Box::pin(self.read(call, listed, arguments, started, guard)).await;
             builtin_tools::note_repair(&mut reply, &called, listed);
             return Ok(reply);
         }
         guard.built_in(&listed.tool);
-        let page = self.page_of_resources(&listed.tool.name, &arguments, &call).await;
+        let page = self.list_page(&listed.tool.name, &arguments, &call).await;
         let untrusted = page.as_ref().is_ok_and(|(_, untrusted)| *untrusted);
         let outcome = match page {
             Ok((text, _)) => Outcome::Done(Answer::from_text(text)),
@@ -91,8 +93,8 @@ impl Toolset {
     }
 
     /// A page of the listing, and whether it contains text of untrusted servers.
-    async fn page_of_resources(
-        &self,
+    async fn list_page(
+        self,
         kind: &str,
         arguments: &Map<String, Value>,
         call: &ToolCall,
@@ -103,7 +105,7 @@ impl Toolset {
             usize::try_from(limit).unwrap_or(MAX_RESOURCES).clamp(1, MAX_RESOURCES)
         });
         let (servers, unavailable) = self
-            .servers_with_resources(builtin_tools::text(arguments, "server")?, call)
+            .find_servers(builtin_tools::text(arguments, "server")?, call)
             .await?;
         let mut found: Vec<&Resource> = Vec::new();
         for (_, catalog) in &servers {
@@ -134,30 +136,32 @@ impl Toolset {
     }
 
     /// The servers whose resources the model may see, and the names of those that cannot be reached.
-    async fn servers_with_resources(
-        &self,
+    async fn find_servers(
+        self,
         named: Option<String>,
         call: &ToolCall,
     ) -> Result<(Vec<Offering>, Vec<String>), Failure> {
-        self.check_open()?;
-        self.check_selection()?;
+        self.open.check_open()?;
+        self.open.check_selection()?;
         if let Some(named) = named {
-            let (server, live) = self.ready_server(&server_name(&named)?).await?;
+            let (server, live) = ServerRequests::new(self.open).connect(&parse_name(&named)?).await?;
             must_offer(&live, server.name(), "resources")?;
-            self.may_read(&server, live.catalog())?;
+            self.check_readable(&server, live.catalog())?;
             return Ok((vec![(server, live.catalog().clone())], Vec::new()));
         }
-        let unavailable = self.start_servers(call.timeout.unwrap_or(LOOKUP_TIMEOUT)).await;
+        let unavailable = Lister::new(self.open)
+            .start_servers(call.timeout.unwrap_or(LOOKUP_TIMEOUT))
+            .await;
         let unavailable = unavailable.into_iter().map(|down| down.server.to_string()).collect();
-        let servers = self.selected_servers().into_iter().filter_map(|server| {
+        let servers = self.open.selected_servers().into_iter().filter_map(|server| {
             let catalog = server.catalog()?;
             let has_some = !catalog.resources.is_empty() || !catalog.templates.is_empty();
-            (has_some && self.may_read(&server, &catalog).is_ok()).then_some((server, catalog))
+            (has_some && self.check_readable(&server, &catalog).is_ok()).then_some((server, catalog))
         });
         Ok((servers.collect(), unavailable))
     }
 
-    fn may_read(&self, server: &Server, catalog: &Catalog) -> Result<(), Failure> {
+    fn check_readable(self, server: &Server, catalog: &Catalog) -> Result<(), Failure> {
         if !server.config().policy.capabilities.resources {
             let message = format!(
                 "resources of server `{}` may not be used: its config leaves them out. `{LIST}` shows those that can be read.",
@@ -165,12 +169,12 @@ impl Toolset {
             );
             return Err(Failure::new(Kind::NotPermitted, message).hint("`capabilities` says what it is asked for"));
         }
-        let servers = self.servers();
-        Visibility::new(&self.view, &servers).check_resources(server.name(), &catalog.tools)
+        let servers = self.open.servers();
+        Visibility::new(&self.open.view, &servers).check_resources(server.name(), &catalog.tools)
     }
 
-    async fn read_for_model(
-        &self,
+    async fn read(
+        self,
         mut call: ToolCall,
         listed: &ListedTool,
         arguments: Map<String, Value>,
@@ -180,7 +184,7 @@ impl Toolset {
         let mut guard: CallGuard<'_> = guard;
         // The call is published before the server is found, which may take a while.
         guard.create();
-        let server = match self.server_to_read(&arguments, &call).await {
+        let server = match self.choose_server(&arguments, &call).await {
             Ok(server) => server,
             Err(failure) => {
                 let reply = builtin_tools::reply(&call, &listed.tool, Outcome::Refused(failure), started.elapsed());
@@ -192,22 +196,23 @@ impl Toolset {
         call.text = None;
         call.arguments = arguments.into();
         let name = server.name().clone();
-        let request = ViewRequest::of_call(call.id.clone());
+        let request = ViewRequest::within_call(call.id.clone());
+        let resources = Resources::new(self.open);
         let route = Route::through(&listed.name, &listed.tool, server);
         let mut guard: CallGuard<'_> = guard;
         guard.route(&route);
-        call::read_resource(&self.view, &route, call, started, guard, |uri| async move {
-            self.read_for(&request, name.as_str(), &uri, MAX_READ).await
+        call::read_resource(&self.open.view, &route, call, started, guard, |uri| async move {
+            resources.read_within(&request, name.as_str(), &uri, MAX_READ).await
         })
         .await
     }
 
     /// The server to read a resource from: the named one, the one that lists the URI, or the only one.
-    async fn server_to_read(&self, arguments: &Map<String, Value>, call: &ToolCall) -> Result<Server, Failure> {
+    async fn choose_server(self, arguments: &Map<String, Value>, call: &ToolCall) -> Result<Server, Failure> {
         let missing = || Failure::new(Kind::InvalidArguments, "`uri` is missing: it must be a text");
         let uri = builtin_tools::text(arguments, "uri")?.ok_or_else(missing)?;
         let named = builtin_tools::text(arguments, "server")?;
-        let (mut servers, _) = self.servers_with_resources(named, call).await?;
+        let (mut servers, _) = self.find_servers(named, call).await?;
         let lists = |(_, catalog): &&Offering| catalog.resources.iter().any(|resource| resource.uri == uri);
         if let Some((server, _)) = servers.iter().find(lists) {
             return Ok(server.clone());
@@ -230,7 +235,7 @@ impl Toolset {
 /// A server and its catalogue.
 type Offering = (Server, std::sync::Arc<Catalog>);
 
-fn server_name(text: &str) -> Result<ServerName, Failure> {
+fn parse_name(text: &str) -> Result<ServerName, Failure> {
     ServerName::parse(text.trim()).map_err(|problem| Failure::new(Kind::InvalidArguments, problem.to_string()))
 }
 

@@ -1,0 +1,155 @@
+//! [`Lister`]: lists the tools of a view, and why others are missing.
+
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
+
+use tokio::task::JoinSet;
+
+use super::{
+    builtin_list::list_builtin,
+    listing::{ListedTool, Listing, Unavailable},
+    listing_warnings::collect_warnings,
+    open_view::OpenView,
+    search::ServerCost,
+    tool_budget::fit_budget,
+};
+use crate::{
+    call::{Route, Visibility},
+    server::{Phase, Server},
+};
+use pegboard_base::{deadline::Deadline, name::ServerName};
+use pegboard_tools::{catalog::Catalog, provider::Provider};
+
+/// Lists what a view offers.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Lister<'a> {
+    open: &'a OpenView,
+}
+
+impl<'a> Lister<'a> {
+    pub(super) fn new(open: &'a OpenView) -> Self {
+        Self { open }
+    }
+
+    /// Lists the tools of all servers, after those that are not ready were started. The listing of a closed view is empty.
+    pub(super) async fn list(self, patience: Duration) -> Listing {
+        if self.open.is_closed() {
+            return Listing::of([]).for_provider(self.open.view.dialect().0);
+        }
+        let unavailable = self.start_servers(patience).await;
+        let (tools, left_out) = self.list_tools();
+        let mut warnings = collect_warnings(self.open);
+        warnings.extend(left_out);
+        Listing {
+            unavailable,
+            tools,
+            warnings,
+            quarantined: self.open.table().quarantined().to_vec(),
+            provider: self.open.view.dialect().0,
+        }
+    }
+
+    /// Starts the servers that are not ready and waits for them, concurrently and at most for `patience`. Returns those that stayed
+    /// unavailable.
+    pub(super) async fn start_servers(self, patience: Duration) -> Vec<Unavailable> {
+        if self.open.is_closed() {
+            return Vec::new();
+        }
+        let deadline = Deadline::within(patience);
+        let servers = self.open.selected_servers();
+        let mut waiting = JoinSet::new();
+        let mut unavailable = Vec::new();
+        for (at, server) in servers.iter().enumerate() {
+            if self.open.view.catalog_only && server.catalog().is_some() {
+                if let Phase::Down(outage) = server.reported_phase() {
+                    unavailable.push((at, Some(outage)));
+                }
+            } else if server.is_enabled() && !server.is_ready() && !is_listed_while_idle(server) {
+                let server = server.clone();
+                waiting.spawn(async move { (at, server.live(deadline).await.err()) });
+            }
+        }
+        let mut outages: Vec<_> = waiting.join_all().await;
+        outages.extend(unavailable);
+        self.open.recheck_held();
+        outages.sort_by_key(|(at, _)| *at);
+        let unavailable = outages.into_iter().filter_map(|(at, outage)| {
+            let outage = outage?;
+            Some(Unavailable::of(&servers[at], &outage))
+        });
+        unavailable.collect()
+    }
+
+    /// The tools that are known now and fit into the view's budget, and a warning about tools that should always be shown but do not fit.
+    pub(super) fn list_tools(self) -> (Vec<ListedTool>, Option<String>) {
+        fit_budget(self.open, self.list_all_tools())
+    }
+
+    /// The tools that are known now, without waiting.
+    pub(super) fn list_all_tools(self) -> Vec<ListedTool> {
+        let routes = self.open.table();
+        let is_defined = |route: &Route| route.definition.is_some() || self.open.view.dialect().0 == Provider::Mcp;
+        let is_whole = self.open.view.catalog_only;
+        let is_there =
+            |route: &Route| is_whole || route.server.phase().live().is_some() || is_listed_while_idle(&route.server);
+        let listed = routes
+            .routes()
+            .iter()
+            .filter(|route| is_defined(route) && is_there(route));
+        // Asked of the current servers: the table may have one that a view has taken over and closed since.
+        let down: Vec<ServerName> = match is_whole {
+            true => self.find_unoffered(),
+            false => Vec::new(),
+        };
+        let listed = listed.map(|route| ListedTool {
+            available: !down.contains(&route.tool.server),
+            ..ListedTool::of(route)
+        });
+        listed.chain(list_builtin(self.open)).collect()
+    }
+
+    /// The servers whose tools cannot be called now, as far as is known.
+    fn find_unoffered(self) -> Vec<ServerName> {
+        let servers = self.open.servers();
+        let down = servers.iter().filter(|server| !server.is_offered());
+        down.map(|server| server.name().clone()).collect()
+    }
+
+    /// Starts the view's servers as [`Lister::list`] does. Returns the catalogues of the visible ones, the servers that stayed unavailable, and
+    /// the warnings of a listing.
+    pub(super) async fn list_catalogs(self, patience: Duration) -> (Vec<Arc<Catalog>>, Vec<Unavailable>, Vec<String>) {
+        let unavailable = self.start_servers(patience).await;
+        (self.find_catalogs(), unavailable, collect_warnings(self.open))
+    }
+
+    /// The catalogues of the visible servers that are known now, without waiting.
+    pub(super) fn find_catalogs(self) -> Vec<Arc<Catalog>> {
+        let all = self.open.servers();
+        let visibility = Visibility::new(&self.open.view, &all);
+        let is_listed =
+            |server: &Server| self.open.view.catalog_only || server.is_ready() || is_listed_while_idle(server);
+        let mut servers = self.open.selected_servers();
+        servers.retain(|server| is_listed(server) && visibility.check_resources_and_prompts(server.name()).is_ok());
+        servers.iter().filter_map(Server::catalog).collect()
+    }
+
+    /// Estimates the tokens of each server's definitions, by server.
+    pub(super) fn estimate_costs(self) -> Vec<ServerCost> {
+        let mut costs: BTreeMap<ServerName, ServerCost> = BTreeMap::new();
+        for listed in self.list_all_tools() {
+            let server = listed.tool.server.clone();
+            let cost = costs.entry(server.clone()).or_insert_with(|| ServerCost {
+                server,
+                tools: 0,
+                tokens: 0,
+            });
+            cost.tools += 1;
+            cost.tokens += listed.tokens();
+        }
+        costs.into_values().collect()
+    }
+}
+
+/// Whether an idle server is listed with its known catalogue. Its first call starts it.
+pub(super) fn is_listed_while_idle(server: &Server) -> bool {
+    matches!(server.phase(), Phase::Idle) && server.catalog().is_some()
+}
