@@ -1,11 +1,14 @@
 //! The board: all servers of one config, their views, and changes at run time.
 
+#[cfg(feature = "oauth")]
+mod account_servers;
 mod approval_defaults;
+mod board_report;
 mod builder;
+mod config_change;
 mod gateway_settings;
 mod health;
 mod in_process_servers;
-mod open_view;
 mod reconcile;
 mod runtime_changes;
 mod selection_check;
@@ -23,11 +26,12 @@ mod sign_in_provider;
 mod sign_in_records;
 #[cfg(feature = "oauth")]
 mod token_protection;
+mod view_opener;
 
 pub use crate::server::BadSchedule;
 pub use builder::{Builder, NoRuntime};
+pub use config_change::Applied;
 pub use gateway_settings::GatewaySettings;
-pub use runtime_changes::Applied;
 pub use server_replacement::NotConnected;
 #[cfg(feature = "oauth")]
 pub use sign_in::{SignIn, SignInError, SignInErrorKind, SignInOptions, SignedIn, SignedOut};
@@ -38,30 +42,27 @@ pub use token_protection::TokenProtection;
 
 use std::{sync::Arc, time::Duration};
 
-use arc_swap::ArcSwap;
 use futures_util::future::join_all;
-use tokio::sync::{Semaphore, watch};
+use tokio::sync::Semaphore;
 
-use crate::status::{BoardStatus, ServerStatus, Warning};
+use crate::status::BoardStatus;
 use crate::{
-    audit::{AdminChange, AuditLog, Entry},
-    call::{CallMemories, Embeddings, Journal, UsageByPrincipal, View},
+    audit::{AdminChange, Entry},
+    call::View,
     event::Events,
     metrics::Metrics,
     pin::{PinChange, PinError},
     server::{CatalogChange, Registry, Server},
-    toolset::SharedSnapshots,
+    toolset::Toolset,
 };
-use approval_defaults::ApprovalDefaults;
-use pegboard_base::sync::Mutex;
-use pegboard_base::{
-    deadline::Deadline,
-    name::{NameStyle, ServerName},
-    secret::Secret,
-};
+use board_report::BoardReport;
+use gateway_settings::PublishedSettings;
+use pegboard_base::{deadline::Deadline, name::ServerName, secret::Secret};
 use pegboard_client::{credential::CallerTokens, session::Root};
-use pegboard_tools::{args::CompiledSchemas, outcome::Failure};
+use pegboard_tools::outcome::Failure;
 use server_factory::ServerFactory;
+use server_replacement::ServerChanges;
+use view_opener::ViewOpener;
 
 /// How often a drain polls for calls in flight.
 const DRAIN_POLL: Duration = Duration::from_millis(10);
@@ -74,31 +75,33 @@ pub struct Pegboard(Arc<Inner>);
 struct Inner {
     registry: Arc<Registry>,
     factory: ServerFactory,
-    approval_defaults: ApprovalDefaults,
-    /// Embeds tools for semantic search in views without an embedder.
-    embeddings: Option<Arc<Embeddings>>,
-    audit: Option<AuditLog>,
-    /// Notes the calls in flight.
-    journal: Journal,
-    /// The route tables that toolsets share.
-    snapshots: Arc<SharedSnapshots>,
-    /// The compiled schemas of tools.
-    compiled_schemas: Arc<CompiledSchemas>,
-    /// What the principals use of their limits.
-    usage: UsageByPrincipal,
-    /// What the toolsets of each principal remember of their calls.
-    memories: CallMemories,
-    /// The naming of tools in views that set none.
-    naming: Mutex<NameStyle>,
+    /// Opens views, and holds what they share.
+    views: ViewOpener,
     /// The named views and the settings of the gateway.
-    gateway: ArcSwap<GatewaySettings>,
-    /// Notified when `gateway` was replaced.
-    gateway_changed: watch::Sender<()>,
+    gateway: PublishedSettings,
     /// One permit: changes of the config run one after the other.
     changes: Semaphore,
 }
 
 impl Pegboard {
+    /// Opens a view of all servers for one agent. A session-scoped server is started for each view and ends with it.
+    pub fn toolset(&self) -> Toolset {
+        self.toolset_with(View::new())
+    }
+
+    /// Opens a view for one agent with custom settings.
+    ///
+    /// A view per request is fine: views with equal names, provider, filters and grants share their route table and definitions, unless they
+    /// have servers or tools of their own.
+    pub fn toolset_with(&self, view: View) -> Toolset {
+        self.0.views.open(&self.0.registry, &self.0.factory, view)
+    }
+
+    /// Returns `true` if the board has an approver for views without their own.
+    pub fn has_approver(&self) -> bool {
+        self.0.views.approval_defaults.approver.is_some()
+    }
+
     /// Starts all enabled servers, except those that start only when the program connects them, and waits until each is ready or has failed,
     /// at most for `patience`. For a session-scoped server this covers the instances of all open views, or without views one that the next
     /// view takes over.
@@ -115,46 +118,12 @@ impl Pegboard {
 
     /// Returns the current status: one row for each live server, with the view that owns it, if any.
     pub fn status(&self) -> BoardStatus {
-        let servers = self.0.registry.status();
-        let mut status = BoardStatus {
-            queues: self.0.factory.shared.queues.status(),
-            healthy: health::is_healthy(&servers),
-            ready: self.is_ready(&servers),
-            warnings: self.warnings(&servers),
-            servers,
-        };
-        status.healthy &= !status.refuses_calls();
-        status
-    }
-
-    /// Servers that are not healthy, definitions that changed or look like attacks, and records that cannot be written.
-    fn warnings(&self, rows: &[ServerStatus]) -> Vec<Warning> {
-        let mut warnings = health::warnings(rows);
-        for server in self.0.registry.all_servers() {
-            warnings.extend(health::definition_warnings(&server));
-        }
-        warnings.dedup_by(|a, b| a.id == b.id);
-        let audit = self.0.audit.as_ref().and_then(AuditLog::failure);
-        warnings.extend(audit.map(health::audit_warning));
-        warnings.extend(self.0.journal.problem().map(health::journal_warning));
-        warnings
-    }
-
-    /// Whether every required server is ready.
-    fn is_ready(&self, rows: &[ServerStatus]) -> bool {
-        self.are_ready(rows, &[])
-    }
-
-    fn are_ready(&self, rows: &[ServerStatus], without: &[ServerName]) -> bool {
-        let configured = self.0.registry.configured();
-        let required = configured.iter().filter(|server| server.config().required);
-        let mut counted = required.filter(|server| !without.contains(server.name()));
-        counted.all(|server| health::is_served(server, rows))
+        self.report().read_status()
     }
 
     /// Whether every required server besides these is ready.
     pub fn is_ready_without(&self, servers: &[ServerName]) -> bool {
-        self.are_ready(&self.0.registry.status(), servers)
+        self.report().is_ready_without(servers)
     }
 
     /// The servers that wait for a sign-in, for views without a principal. One that only refuses requests is none of them.
@@ -199,19 +168,12 @@ impl Pegboard {
     /// The views and the settings of the gateway in the config that was opened or applied last. Reading them takes no lock, and the snapshot
     /// does not change: [`Pegboard::apply`] publishes another one.
     pub fn gateway_settings(&self) -> Arc<GatewaySettings> {
-        self.0.gateway.load_full()
+        self.0.gateway.load()
     }
 
     /// Waits until the settings of the gateway are other ones than `known`, and returns them. Cancel-safe.
     pub async fn gateway_settings_after(&self, known: &Arc<GatewaySettings>) -> Arc<GatewaySettings> {
-        let mut changed = self.0.gateway_changed.subscribe();
-        loop {
-            let now = self.gateway_settings();
-            // The sender is part of the board, so this cannot fail.
-            if !Arc::ptr_eq(&now, known) || changed.changed().await.is_err() {
-                return now;
-            }
-        }
+        self.0.gateway.wait_for_other(known).await
     }
 
     /// The view that the config has under this name, to open it with [`Pegboard::toolset_with`]; `None` if there is none. Toolsets that are
@@ -230,7 +192,7 @@ impl Pegboard {
     /// # }
     /// ```
     pub fn configured_view(&self, name: &str) -> Option<View> {
-        self.0.gateway.load().views.get(name).map(View::from)
+        self.0.gateway.find_view(name)
     }
 
     /// Adds secrets to mask in all messages of servers from now on. The secrets of the config are always masked.
@@ -331,7 +293,7 @@ impl Pegboard {
     /// Records that a change begins if the audit log is `required`, and fails if the log cannot be written: then the change should not be made.
     /// Does nothing without a required log.
     pub async fn begin_change(&self, change: &AdminChange) -> Result<(), Failure> {
-        match &self.0.audit {
+        match &self.0.views.audit {
             Some(log) => log.begin(|| Entry::change(change.clone())).await,
             None => Ok(()),
         }
@@ -339,7 +301,7 @@ impl Pegboard {
 
     /// Records a change that a person or a program has asked for in the audit log, if the board has one. It does not wait for the disk.
     pub fn record_change(&self, change: AdminChange) {
-        if let Some(log) = &self.0.audit {
+        if let Some(log) = &self.0.views.audit {
             log.record(Entry::change(change));
         }
     }
@@ -349,13 +311,21 @@ impl Pegboard {
     pub async fn shutdown(&self) {
         self.0.registry.close();
         self.0.registry.close_servers().await;
-        self.0.memories.clear();
+        self.0.views.memories.clear();
         self.0.factory.shared.link_context.closing.wait().await;
         #[cfg(feature = "oauth")]
         self.0.factory.sign_ins.close().await;
-        if let Some(log) = &self.0.audit {
+        if let Some(log) = &self.0.views.audit {
             log.flush().await;
         }
+    }
+
+    fn report(&self) -> BoardReport<'_> {
+        BoardReport::new(&self.0.registry, &self.0.factory, &self.0.views)
+    }
+
+    fn server_changes(&self) -> ServerChanges<'_> {
+        ServerChanges::new(&self.0.registry, &self.0.factory)
     }
 }
 

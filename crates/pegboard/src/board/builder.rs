@@ -9,12 +9,17 @@ use std::{
     time::Duration,
 };
 
-use arc_swap::ArcSwap;
-use tokio::sync::{Semaphore, watch};
+use tokio::sync::Semaphore;
 
+use super::{
+    GatewaySettings, Inner, Pegboard, approval_defaults::ApprovalDefaults, gateway_settings::PublishedSettings,
+    server_factory::ServerFactory, view_opener::ViewOpener,
+};
 #[cfg(feature = "oauth")]
-use super::sign_in_provider::{SignIns, TokenFolder};
-use super::{GatewaySettings, Inner, Pegboard, approval_defaults::ApprovalDefaults, server_factory::ServerFactory};
+use super::{
+    sign_in_changes::{watch_caller_tokens, watch_sign_ins},
+    sign_in_provider::{SignIns, TokenFolder},
+};
 use crate::{
     audit::AuditLog,
     call::{Approvals, Approver, CallJournal, CallMemories, Embedder, Embeddings, Journal, UsageByPrincipal},
@@ -289,10 +294,10 @@ impl Builder {
         if tokio::runtime::Handle::try_current().is_err() {
             return Err(NoRuntime);
         }
-        Ok(self.opened())
+        Ok(self.build())
     }
 
-    fn opened(self) -> Pegboard {
+    fn build(self) -> Pegboard {
         let limits = self.config.limits;
         let caller_tokens = CallerTokens::default();
         let secrets = KnownSecrets::default();
@@ -336,8 +341,7 @@ impl Builder {
         factory.secrets.learn(self.config.removed_secrets.iter().cloned());
         let early = ServerMasker::new(&Masking::default(), factory.secrets.clone());
         early.own_secrets(configs.flat_map(ServerConfig::secrets));
-        let naming = Mutex::new(self.config.naming);
-        let gateway = ArcSwap::from_pointee(GatewaySettings::new(self.config.views, self.config.serve));
+        let gateway = PublishedSettings::new(GatewaySettings::new(self.config.views, self.config.serve));
         let audit = self.config.audit;
         let audit = audit.map(|config| AuditLog::open(config, factory.shared.events.clone()));
         let mut servers: Vec<Server> = Vec::new();
@@ -365,27 +369,27 @@ impl Builder {
             server.start();
         }
         let registry = Arc::new(Registry::new(servers, &factory.shared));
-        let approval_defaults = self.approval_defaults;
         let board = Pegboard(Arc::new(Inner {
             registry,
             factory,
-            approval_defaults,
-            embeddings: self.embeddings,
-            audit,
-            journal: self.journal,
-            snapshots: Arc::default(),
-            compiled_schemas: Arc::default(),
-            usage: UsageByPrincipal::default(),
-            memories: CallMemories::default(),
-            naming,
+            views: ViewOpener {
+                approval_defaults: self.approval_defaults,
+                embeddings: self.embeddings,
+                audit,
+                journal: self.journal,
+                snapshots: Arc::default(),
+                compiled_schemas: Arc::default(),
+                usage: UsageByPrincipal::default(),
+                memories: CallMemories::default(),
+                naming: Mutex::new(self.config.naming),
+            },
             gateway,
-            gateway_changed: watch::Sender::new(()),
             changes: Semaphore::new(1),
         }));
         #[cfg(feature = "oauth")]
-        board.watch_sign_ins();
+        watch_sign_ins(&board);
         #[cfg(feature = "oauth")]
-        board.watch_caller_tokens();
+        watch_caller_tokens(&board);
         board
     }
 }

@@ -1,11 +1,8 @@
 //! Servers in this process that are added, replaced and removed at run time.
 
-use std::sync::{Arc, atomic::Ordering};
+use std::sync::Arc;
 
-use super::{
-    Pegboard,
-    server_replacement::{NotConnected, StartMode},
-};
+use super::{Pegboard, server_replacement::NotConnected};
 use pegboard_base::name::ServerName;
 use pegboard_client::transport::Dialer;
 use pegboard_config::ServerConfig;
@@ -52,7 +49,9 @@ impl Pegboard {
         if self.0.registry.get(&name).is_some() {
             return Err(NotConnected::NameTaken(name));
         }
-        self.put_in_process(&name, Arc::new(dialer), settings).await
+        self.server_changes()
+            .put_in_process(&name, Arc::new(dialer), settings)
+            .await
     }
 
     /// Adds a server that runs in this process, or replaces the server of its name, of any kind. A working server is replaced only when the
@@ -64,22 +63,8 @@ impl Pegboard {
         settings: ServerConfig,
     ) -> Result<(), NotConnected> {
         let _turn = self.0.changes.acquire().await;
-        self.put_in_process(&name, Arc::new(dialer), settings).await
-    }
-
-    async fn put_in_process(
-        &self,
-        name: &ServerName,
-        dialer: Arc<dyn Dialer>,
-        settings: ServerConfig,
-    ) -> Result<(), NotConnected> {
-        if self.0.registry.is_closing() {
-            return Err(NotConnected::Closing);
-        }
-        let most = self.0.factory.max_servers.load(Ordering::Relaxed);
-        if settings.enabled && self.others(name) >= most {
-            return Err(NotConnected::TooManyServers { most });
-        }
-        self.replace(name, Some(dialer), settings, StartMode::Now).await
+        self.server_changes()
+            .put_in_process(&name, Arc::new(dialer), settings)
+            .await
     }
 }

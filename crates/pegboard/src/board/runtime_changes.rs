@@ -1,66 +1,15 @@
-//! Changes at run time. A new config is compared with the running one, and only differences are applied. A replaced server completes its
-//! calls first.
-
-use std::{
-    collections::BTreeMap,
-    sync::{Arc, atomic::Ordering},
-};
+//! Changes at run time: by a new config, and by an operator.
 
 use futures_util::future::join_all;
-use serde::Serialize;
 
 use super::{
     GatewaySettings, Pegboard,
-    reconcile::{Change, reconcile, same_connection},
-    server_replacement::{NotConnected, StartMode},
+    config_change::{Applied, ConfigChange},
+    server_replacement::NotConnected,
 };
-use crate::{
-    server::{DetachedConnections, Outage, Server},
-    toolset::Unavailable,
-};
+use crate::server::{DetachedConnections, Server};
 use pegboard_base::name::ServerName;
 use pegboard_config::{Config, ServerConfig};
-
-/// What a new config has changed.
-#[derive(Debug, Clone, Default, Serialize)]
-#[cfg_attr(feature = "schemars", derive(schemars::JsonSchema))]
-#[non_exhaustive]
-pub struct Applied {
-    /// New servers.
-    pub added: Vec<ServerName>,
-    /// Removed servers. Their calls in flight complete first.
-    pub removed: Vec<ServerName>,
-    /// Servers with new connection settings. Calls in flight complete on the old connection.
-    pub replaced: Vec<ServerName>,
-    /// Servers whose settings changed without a new process or connection, and those that were enabled or disabled.
-    pub retuned: Vec<ServerName>,
-    /// Servers that the board has no room for.
-    pub refused: Vec<ServerName>,
-    /// Servers that go on under their old settings, because the new ones do not work. `errors` says why. The next [`Pegboard::apply`] tries
-    /// the new settings again.
-    pub kept: Vec<ServerName>,
-    /// Servers that could not be started, or whose config is invalid. A new one stays on the board and is retried as its config says. If an
-    /// older server worked, it continues under its old settings and is not among `replaced`, unless it was a shared process: that has ended before
-    /// the new one is started.
-    pub errors: Vec<Unavailable>,
-}
-
-/// The list of [`Applied`] in which a change is reported.
-#[derive(Debug, Clone, Copy)]
-enum ChangeKind {
-    Replaced,
-    Retuned,
-}
-
-impl Applied {
-    fn record(&mut self, name: ServerName, kind: ChangeKind) {
-        let list = match kind {
-            ChangeKind::Replaced => &mut self.replaced,
-            ChangeKind::Retuned => &mut self.retuned,
-        };
-        list.push(name);
-    }
-}
 
 impl Pegboard {
     /// Changes the board to match `config`, in every open view. Unchanged servers keep their process. Servers that are removed, replaced or
@@ -81,77 +30,14 @@ impl Pegboard {
         if self.0.registry.is_closing() {
             return Applied::default();
         }
-        config.servers.retain(|name, _| !self.has_in_process(name));
-        config.misconfigured.retain(|name, _| !self.has_in_process(name));
-        for (name, queue) in &config.queues {
-            self.0.factory.shared.queues.grow(name, queue.concurrent);
-        }
-        self.0.factory.take_limits(&config.limits);
-        self.forget_refused().await;
-        *self.0.naming.lock() = config.naming.clone();
-        self.0.gateway.store(Arc::new(GatewaySettings::new(
+        let change = ConfigChange::new(&self.0.registry, &self.0.factory);
+        change.prepare(&mut config).await;
+        self.0.views.set_naming(config.naming.clone());
+        self.0.gateway.publish(GatewaySettings::new(
             std::mem::take(&mut config.views),
             std::mem::take(&mut config.serve),
-        )));
-        self.0.gateway_changed.send_replace(());
-        let mut applied = Applied::default();
-        self.keep_misconfigured(&mut config, &mut applied).await;
-        let (mut replacements, mut added) = (Vec::new(), Vec::new());
-        // Servers are stopped before others are started, so that slots, ports and locks are free.
-        for change in reconcile(&self.configured_servers(), &config.servers) {
-            match change {
-                Change::Remove(name) => {
-                    self.0.registry.remove(&name).wait().await;
-                    applied.removed.push(name);
-                }
-                Change::Disable(name, config) => {
-                    self.swap(&name, None, *config).await;
-                    applied.retuned.push(name);
-                }
-                Change::Retune(name, config) if self.keeps_connection(&name, &config) => {
-                    self.retune(&name, &config).await;
-                    applied.retuned.push(name);
-                }
-                Change::Retune(name, config) | Change::Enable(name, config) => {
-                    replacements.push((name, *config, ChangeKind::Retuned));
-                }
-                Change::Replace(name, config) => replacements.push((name, *config, ChangeKind::Replaced)),
-                Change::Add(name, config) => added.push((name, *config)),
-            }
-        }
-        let replaced = replacements.into_iter().map(async |(name, config, kind)| {
-            let replaced = self.replace(&name, None, config, StartMode::AsConfigured).await;
-            (name, replaced, kind)
-        });
-        for (name, replaced, kind) in join_all(replaced).await {
-            match replaced {
-                Ok(()) => applied.record(name, kind),
-                Err(NotConnected::Unreachable(error)) => {
-                    applied.record(name, kind);
-                    applied.errors.push(error);
-                }
-                Err(NotConnected::NotReplaced(error)) => {
-                    applied.kept.push(name);
-                    applied.errors.push(error);
-                }
-                Err(NotConnected::TooManyServers { .. } | NotConnected::Closing | NotConnected::NameTaken(_)) => {
-                    applied.refused.push(name);
-                }
-            }
-        }
-        let mut starting = Vec::new();
-        for (name, config) in added {
-            if self.swap(&name, None, config).await.is_refused() {
-                applied.refused.push(name);
-            } else {
-                starting.push(name.clone());
-                applied.added.push(name);
-            }
-        }
-        let started = starting.iter().map(|name| self.start(name, StartMode::AsConfigured));
-        let errors = join_all(started).await.into_iter().filter_map(Result::err);
-        applied.errors.extend(errors);
-        applied
+        ));
+        change.apply(config).await
     }
 
     /// Adds a server, or replaces the one of its name, and connects it, regardless of its `start` setting. A working server is replaced only
@@ -162,21 +48,7 @@ impl Pegboard {
     /// the next view.
     pub async fn connect(&self, name: ServerName, config: ServerConfig) -> Result<(), NotConnected> {
         let _turn = self.0.changes.acquire().await;
-        if self.0.registry.is_closing() {
-            return Err(NotConnected::Closing);
-        }
-        let max_servers = self.0.factory.max_servers.load(Ordering::Relaxed);
-        if config.enabled && self.others(&name) >= max_servers {
-            return Err(NotConnected::TooManyServers { most: max_servers });
-        }
-        let running = self.0.registry.get(&name);
-        let is_same = |server: Server| server.is_configured() && !server.is_refused() && **server.config() == config;
-        if running.is_some_and(is_same) {
-            self.revive(&name).await;
-            let started = self.start(&name, StartMode::Now).await;
-            return started.map_err(NotConnected::Unreachable);
-        }
-        self.replace(&name, None, config, StartMode::Now).await
+        self.server_changes().connect(&name, config).await
     }
 
     /// Removes a server from the board, in every view: new calls find none of its tools, and calls in flight complete first. The server is
@@ -241,13 +113,15 @@ impl Pegboard {
         let Some(server) = self.0.registry.get(name) else {
             return false;
         };
-        let has_room = self.others(name) < self.0.factory.max_servers.load(Ordering::Relaxed);
-        if !has_room || self.0.registry.is_closing() || server.is_misconfigured() {
+        let changes = self.server_changes();
+        if !changes.has_room(name) || self.0.registry.is_closing() || server.is_misconfigured() {
             return false;
         }
         if server.is_refused() {
             // There is room for it now.
-            self.swap(name, server.dialer(), server.config().as_ref().clone()).await;
+            changes
+                .swap(name, server.dialer(), server.config().as_ref().clone())
+                .await;
         }
         let (_, _) = self.0.registry.change(name, |server| {
             server.set_switch(true);
@@ -276,81 +150,5 @@ impl Pegboard {
         join_all(detached.into_iter().map(DetachedConnections::close)).await;
         self.0.registry.close_draining(name).await;
         exists
-    }
-
-    /// Reconnects the instances of a server that are disabled or not ready.
-    async fn revive(&self, name: &ServerName) {
-        let mut instances = self.0.registry.instances(name);
-        instances.retain(|server| !server.is_ready());
-        instances.iter().for_each(Server::reset_switch);
-        // They stay disabled if the config disables the server.
-        instances.iter().for_each(Server::follow_switch);
-        instances.retain(|server| !server.is_spare() && !server.is_private());
-        join_all(instances.iter().map(Server::reconnect)).await;
-    }
-
-    /// Whether a server can apply these settings without a new connection.
-    fn keeps_connection(&self, name: &ServerName, wanted: &ServerConfig) -> bool {
-        let server = self.0.registry.get(name);
-        server.is_some_and(|server| same_connection(&server.config(), wanted))
-    }
-
-    /// Applies settings that need no new connection, in every view.
-    async fn retune(&self, name: &ServerName, wanted: &ServerConfig) {
-        let (_, detached) = self.0.registry.change(name, |server| server.retune(wanted));
-        join_all(detached.into_iter().map(DetachedConnections::close)).await;
-        self.0.registry.bump_revision();
-    }
-
-    /// How many other servers count towards the board's limit: those that are enabled and not refused.
-    pub(super) fn others(&self, name: &ServerName) -> usize {
-        let servers = self.0.registry.configured();
-        let counts = |server: &&Server| server.name() != name && server.is_enabled() && !server.is_refused();
-        servers.iter().filter(counts).count()
-    }
-
-    fn has_in_process(&self, name: &ServerName) -> bool {
-        let server = self.0.registry.get(name);
-        server.is_some_and(|server| !server.is_configured())
-    }
-
-    /// Keeps servers with an invalid new config running under their old one. A server without an old one gets a status row that says why.
-    async fn keep_misconfigured(&self, config: &mut Config, applied: &mut Applied) {
-        for (name, misconfigured) in &config.misconfigured {
-            let placeholder = self.0.factory.misconfigured(name.clone(), misconfigured);
-            let server = match self.0.registry.get(name) {
-                Some(running) if !running.is_misconfigured() => {
-                    applied.kept.push(name.clone());
-                    running
-                }
-                Some(running) if running.is_refused_like(&placeholder) => running,
-                _ => {
-                    self.0.registry.put(&placeholder).wait().await;
-                    placeholder
-                }
-            };
-            config.servers.insert(name.clone(), server.config().as_ref().clone());
-            let outage = Outage::misconfigured(misconfigured);
-            applied.errors.push(Unavailable::of(&server, &outage));
-        }
-    }
-
-    /// Removes refused servers, which may fit into the new config.
-    async fn forget_refused(&self) {
-        let servers = self.0.registry.configured();
-        let refused = servers
-            .iter()
-            .filter(|server| server.is_configured() && server.is_refused() && !server.is_misconfigured());
-        for server in refused {
-            self.0.registry.remove(server.name()).wait().await;
-        }
-    }
-
-    fn configured_servers(&self) -> BTreeMap<ServerName, ServerConfig> {
-        let servers = self.0.registry.configured();
-        let configured = servers.iter().filter(|server| server.is_configured());
-        configured
-            .map(|server| (server.name().clone(), server.config().as_ref().clone()))
-            .collect()
     }
 }

@@ -1,4 +1,4 @@
-//! Replaces a server of a running board. A replacement that cannot be started does not replace a working server, except where the two must not
+//! [`ServerChanges`]: replaces a server of a running board. A replacement that cannot be started does not replace a working server, except where the two must not
 //! run at the same time.
 
 use std::{
@@ -8,9 +8,9 @@ use std::{
 
 use futures_util::future::join_all;
 
-use super::Pegboard;
+use super::server_factory::ServerFactory;
 use crate::{
-    server::{Outage, Server},
+    server::{Outage, Registry, Server},
     toolset::Unavailable,
 };
 use pegboard_base::{deadline::Deadline, name::ServerName};
@@ -20,7 +20,7 @@ use pegboard_config::{Scope, ServerConfig, Start, Transport};
 /// Added to a server's own limits while waiting for its start, so that the server reports its own error before the wait times out.
 const MARGIN: Duration = Duration::from_secs(1);
 
-/// Why [`Pegboard::connect`] did not connect a server.
+/// Why [`Pegboard::connect`](crate::Pegboard::connect) did not connect a server.
 #[derive(Debug, Clone, thiserror::Error)]
 #[non_exhaustive]
 pub enum NotConnected {
@@ -49,17 +49,92 @@ pub enum NotConnected {
     NameTaken(ServerName),
 }
 
-impl Pegboard {
+/// Adds, replaces and starts the servers of a running board.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct ServerChanges<'a> {
+    registry: &'a Arc<Registry>,
+    factory: &'a ServerFactory,
+}
+
+impl<'a> ServerChanges<'a> {
+    pub(super) fn new(registry: &'a Arc<Registry>, factory: &'a ServerFactory) -> Self {
+        Self { registry, factory }
+    }
+
+    /// Connects a server as [`Pegboard::connect`](crate::Pegboard::connect) does.
+    pub(super) async fn connect(self, name: &ServerName, config: ServerConfig) -> Result<(), NotConnected> {
+        self.check_room(name, &config)?;
+        let running = self.registry.get(name);
+        let is_same = |server: Server| server.is_configured() && !server.is_refused() && **server.config() == config;
+        if running.is_some_and(is_same) {
+            self.revive(name).await;
+            let started = self.start(name, StartMode::Now).await;
+            return started.map_err(NotConnected::Unreachable);
+        }
+        self.replace(name, None, config, StartMode::Now).await
+    }
+
+    /// Adds a server that runs in this process, or replaces the server of its name.
+    pub(super) async fn put_in_process(
+        self,
+        name: &ServerName,
+        dialer: Arc<dyn Dialer>,
+        settings: ServerConfig,
+    ) -> Result<(), NotConnected> {
+        self.check_room(name, &settings)?;
+        self.replace(name, Some(dialer), settings, StartMode::Now).await
+    }
+
+    /// Fails if the board is closing, or has no room for an enabled server.
+    fn check_room(self, name: &ServerName, config: &ServerConfig) -> Result<(), NotConnected> {
+        if self.registry.is_closing() {
+            return Err(NotConnected::Closing);
+        }
+        match self.has_room(name) || !config.enabled {
+            true => Ok(()),
+            false => Err(NotConnected::TooManyServers {
+                most: self.max_servers(),
+            }),
+        }
+    }
+
+    /// Whether the board's limit allows one more enabled server of this name.
+    pub(super) fn has_room(self, name: &ServerName) -> bool {
+        self.count_others(name) < self.max_servers()
+    }
+
+    fn max_servers(self) -> usize {
+        self.factory.max_servers.load(Ordering::Relaxed)
+    }
+
+    /// How many other servers count towards the board's limit: those that are enabled and not refused.
+    fn count_others(self, name: &ServerName) -> usize {
+        let servers = self.registry.configured();
+        let counts = |server: &&Server| server.name() != name && server.is_enabled() && !server.is_refused();
+        servers.iter().filter(counts).count()
+    }
+
+    /// Reconnects the instances of a server that are disabled or not ready.
+    async fn revive(self, name: &ServerName) {
+        let mut instances = self.registry.instances(name);
+        instances.retain(|server| !server.is_ready());
+        instances.iter().for_each(Server::reset_switch);
+        // They stay disabled if the config disables the server.
+        instances.iter().for_each(Server::follow_switch);
+        instances.retain(|server| !server.is_spare() && !server.is_private());
+        join_all(instances.iter().map(Server::reconnect)).await;
+    }
+
     /// Replaces the server of that name. If an instance of it works, in any view, the new one must be ready there first, unless the two must not
     /// run at the same time.
     pub(super) async fn replace(
-        &self,
+        self,
         name: &ServerName,
         dialer: Option<Arc<dyn Dialer>>,
         config: ServerConfig,
         mode: StartMode,
     ) -> Result<(), NotConnected> {
-        let registry = &self.0.registry;
+        let registry = self.registry;
         // Connections with credentials of their own say nothing about a connection without them.
         let works = |server: &Server| {
             let is_up = server.is_ready() || (server.is_enabled() && server.is_idle_and_listed());
@@ -74,9 +149,10 @@ impl Pegboard {
         let Some(candidate) = candidate.filter(|candidate| !candidate.is_refused()) else {
             let was_running = old.is_some_and(|old| old.is_ready());
             let new = self.swap(name, dialer, config).await;
-            let most = self.0.factory.max_servers.load(Ordering::Relaxed);
             return match new.refusal() {
-                Some(_) if self.others(name) >= most => Err(NotConnected::TooManyServers { most }),
+                Some(_) if !self.has_room(name) => Err(NotConnected::TooManyServers {
+                    most: self.max_servers(),
+                }),
                 Some(outage) => Err(NotConnected::Unreachable(Unavailable::of(&new, &outage))),
                 None => {
                     let started = self.start_after_old(&new, mode, was_running).await;
@@ -114,9 +190,9 @@ impl Pegboard {
 
     /// Starts a server after the one that it replaces has ended. A new config does not wait for the calls in flight of the old one; the start then
     /// follows by itself.
-    async fn start_after_old(&self, new: &Server, mode: StartMode, was_running: bool) -> Result<(), Unavailable> {
+    async fn start_after_old(self, new: &Server, mode: StartMode, was_running: bool) -> Result<(), Unavailable> {
         let started = if was_running { StartMode::Now } else { mode };
-        self.due(new.name(), started).iter().for_each(Server::start);
+        self.request_due(new.name(), started).iter().for_each(Server::start);
         if mode == StartMode::AsConfigured && new.waits_for_predecessor() {
             return Ok(());
         }
@@ -125,26 +201,21 @@ impl Pegboard {
     }
 
     /// Replaces the server of that name with one that is not started yet.
-    pub(super) async fn swap(
-        &self,
-        name: &ServerName,
-        dialer: Option<Arc<dyn Dialer>>,
-        config: ServerConfig,
-    ) -> Server {
+    pub(super) async fn swap(self, name: &ServerName, dialer: Option<Arc<dyn Dialer>>, config: ServerConfig) -> Server {
         let new = self.make(name, dialer, config);
-        if let Some(old) = self.0.registry.get(name) {
+        if let Some(old) = self.registry.get(name) {
             new.inherit_switch(&old);
             if old.is_ready() {
                 new.request();
             }
         }
-        self.0.registry.put(&new).wait().await;
+        self.registry.put(&new).wait().await;
         new
     }
 
     /// Creates a server: in this process if there is a dialer, otherwise as its config says.
-    fn make(&self, name: &ServerName, dialer: Option<Arc<dyn Dialer>>, config: ServerConfig) -> Server {
-        let (factory, others) = (&self.0.factory, self.others(name));
+    fn make(self, name: &ServerName, dialer: Option<Arc<dyn Dialer>>, config: ServerConfig) -> Server {
+        let (factory, others) = (self.factory, self.count_others(name));
         match dialer {
             Some(dialer) => factory.make(name.clone(), Target::InProcess(dialer), config, others),
             None => factory.configured(name.clone(), config, others),
@@ -152,14 +223,14 @@ impl Pegboard {
     }
 
     /// Starts a server in every view and waits until each instance is ready or has failed. Returns the first failure.
-    pub(super) async fn start(&self, name: &ServerName, mode: StartMode) -> Result<(), Unavailable> {
-        let instances = self.due(name, mode);
+    pub(super) async fn start(self, name: &ServerName, mode: StartMode) -> Result<(), Unavailable> {
+        let instances = self.request_due(name, mode);
         join_all(instances.iter().map(wait_ready)).await.into_iter().collect()
     }
 
     /// The instances of a server that are to be started, and may be from now on.
-    fn due(&self, name: &ServerName, mode: StartMode) -> Vec<Server> {
-        let mut instances = self.0.registry.instances_in_use(name);
+    fn request_due(self, name: &ServerName, mode: StartMode) -> Vec<Server> {
+        let mut instances = self.registry.instances_in_use(name);
         instances.retain(|server| {
             let config = server.config();
             let is_due = mode == StartMode::Now || config.start != Start::Lazy || config.required;

@@ -2,12 +2,11 @@
 
 use std::sync::Arc;
 
-use futures_util::future::join_all;
 use jiff::Timestamp;
 use url::Url;
 
-use super::{Pegboard, sign_in_provider::account_of, sign_in_records::SignInRecord};
-use crate::{audit::ChangeOutcome, server::Server};
+use super::{Pegboard, account_servers::AccountServers, sign_in_provider::account_of, sign_in_records::SignInRecord};
+use crate::{audit::ChangeOutcome, server::Registry};
 use pegboard_base::{caller::Principal, hint::Hint, name::ServerName};
 use pegboard_config::{Auth, OAuthConfig};
 use pegboard_oauth::{OAuthAccount, OAuthError, PendingSignIn, RedirectUri, SessionSummary, SignedOut as Ended};
@@ -94,7 +93,8 @@ impl SignIn {
             return Err(error);
         }
         record.end(Some(ChangeOutcome::Done));
-        self.board.use_sign_in(&account).await;
+        let servers = AccountServers::new(&self.board.0.registry);
+        servers.connect_waiting(&account).await;
         Ok(())
     }
 }
@@ -273,7 +273,7 @@ impl Pegboard {
     /// # }
     /// ```
     pub async fn sign_in(&self, server: impl AsRef<str>, options: SignInOptions) -> Result<SignIn, SignInError> {
-        let mut account = self.account(server.as_ref())?;
+        let mut account = find_account(&self.0.registry, server.as_ref())?;
         account.principal = options.principal;
         if !options.scopes.is_empty() {
             let settings = OAuthConfig {
@@ -312,8 +312,8 @@ impl Pegboard {
 
     /// Revokes and forgets the tokens of a server, of all views without a principal. Connections that use them end.
     pub async fn sign_out(&self, server: impl AsRef<str>) -> Result<SignedOut, SignInError> {
-        let account = self.account(server.as_ref())?;
-        self.end_sign_in(account).await
+        let account = find_account(&self.0.registry, server.as_ref())?;
+        end_sign_in(self, &account).await
     }
 
     /// Like [`Pegboard::sign_out`] for the views of a principal.
@@ -322,20 +322,20 @@ impl Pegboard {
         server: impl AsRef<str>,
         principal: impl Into<Principal>,
     ) -> Result<SignedOut, SignInError> {
-        let mut account = self.account(server.as_ref())?;
+        let mut account = find_account(&self.0.registry, server.as_ref())?;
         account.principal = Some(principal.into());
-        self.end_sign_in(account).await
+        end_sign_in(self, &account).await
     }
 
     /// Whether people can sign in to a server: it is remote, and its config has no other credentials for it.
     pub fn takes_sign_in(&self, server: impl AsRef<str>) -> bool {
-        let account = self.account(server.as_ref());
+        let account = find_account(&self.0.registry, server.as_ref());
         account.is_ok_and(|account| account.settings.grant.needs_person())
     }
 
     /// Whether a sign-in to a server may [register a new client](SignInOptions::new_client): the config names none.
     pub fn registers_client(&self, server: impl AsRef<str>) -> bool {
-        let account = self.account(server.as_ref());
+        let account = find_account(&self.0.registry, server.as_ref());
         account.is_ok_and(|account| account.settings.grant.needs_person() && account.settings.client_id.is_none())
     }
 
@@ -345,7 +345,7 @@ impl Pegboard {
         server: impl AsRef<str>,
         principal: Option<&Principal>,
     ) -> Result<bool, SignInError> {
-        let mut account = self.account(server.as_ref())?;
+        let mut account = find_account(&self.0.registry, server.as_ref())?;
         account.principal = principal.cloned();
         Ok(self.0.factory.sign_ins.client().is_signed_in(&account).await?)
     }
@@ -356,91 +356,59 @@ impl Pegboard {
         server: impl AsRef<str>,
         principal: Option<&Principal>,
     ) -> Result<Option<SignedIn>, SignInError> {
-        let mut account = self.account(server.as_ref())?;
+        let mut account = find_account(&self.0.registry, server.as_ref())?;
         account.principal = principal.cloned();
         let session = self.0.factory.sign_ins.client().session(&account).await?;
         Ok(session.map(SignedIn::from))
     }
+}
 
-    async fn end_sign_in(&self, account: OAuthAccount) -> Result<SignedOut, SignInError> {
-        let record = SignInRecord::begin(self, SignInRecord::SIGN_OUT, &account)
-            .await
-            .map_err(unrecorded)?;
-        let ended = match self.0.factory.sign_ins.client().sign_out(&account).await {
-            Ok(ended) => ended,
-            Err(error) => {
-                let error = SignInError::from(error);
-                record.end(Some(error.outcome()));
-                return Err(error);
-            }
-        };
-        record.end((ended != Ended::WasNot).then_some(ChangeOutcome::Done));
-        if ended != Ended::WasNot {
-            self.end_connections(&account).await;
+/// Revokes and forgets the tokens of an account, and ends the connections that use them.
+async fn end_sign_in(board: &Pegboard, account: &OAuthAccount) -> Result<SignedOut, SignInError> {
+    let record = SignInRecord::begin(board, SignInRecord::SIGN_OUT, account)
+        .await
+        .map_err(unrecorded)?;
+    let ended = match board.0.factory.sign_ins.client().sign_out(account).await {
+        Ok(ended) => ended,
+        Err(error) => {
+            let error = SignInError::from(error);
+            record.end(Some(error.outcome()));
+            return Err(error);
         }
-        Ok(ended.into())
+    };
+    record.end((ended != Ended::WasNot).then_some(ChangeOutcome::Done));
+    if ended != Ended::WasNot {
+        AccountServers::new(&board.0.registry).end_connections(account).await;
     }
+    Ok(ended.into())
+}
 
-    /// Ends the connections that use the tokens of this account.
-    pub(super) async fn end_connections(&self, account: &OAuthAccount) {
-        let instances = self.instances_of(account);
-        instances.iter().for_each(Server::outdate_credential);
-        let in_use = instances.iter().filter(|server| !server.is_idle());
-        join_all(in_use.map(Server::reconnect)).await;
+/// The account of a server. Fails if people cannot sign in to it.
+fn find_account(registry: &Registry, name: &str) -> Result<OAuthAccount, SignInError> {
+    let unknown = || SignInError::new(SignInErrorKind::UnknownServer, format!("there is no server `{name}`"));
+    let name = ServerName::parse(name).map_err(|_| unknown())?;
+    let server = registry.get(&name).ok_or_else(unknown)?;
+    let config = server.config();
+    let account = account_of(&name, &config.transport);
+    if let Some((account, _)) = account.filter(|_| server.is_configured()) {
+        return Ok(account);
     }
-
-    /// Connects the servers again that wait for this sign-in.
-    async fn use_sign_in(&self, account: &OAuthAccount) {
-        let instances = self.instances_of(account);
-        instances.iter().for_each(Server::outdate_credential);
-        let waiting = instances.iter().filter(|server| server.may_await_sign_in());
-        join_all(waiting.map(Server::reconnect)).await;
-    }
-
-    /// The instances of all servers that use the tokens of this account: servers with the same URL and settings share a sign-in.
-    fn instances_of(&self, account: &OAuthAccount) -> Vec<Server> {
-        let key = account.key();
-        let registry = &self.0.registry;
-        let mut instances = Vec::new();
-        for server in registry.configured().iter().filter(|server| server.is_configured()) {
-            let Some((mut of_server, _)) = account_of(server.name(), &server.config().transport) else {
-                continue;
-            };
-            of_server.principal.clone_from(&account.principal);
-            if of_server.server == account.server || of_server.key() == key {
-                instances.extend(registry.instances_to_restart(&of_server.server));
-            }
-        }
-        instances.retain(|server| server.principal() == account.principal.as_ref());
-        instances
-    }
-
-    fn account(&self, name: &str) -> Result<OAuthAccount, SignInError> {
-        let unknown = || SignInError::new(SignInErrorKind::UnknownServer, format!("there is no server `{name}`"));
-        let name = ServerName::parse(name).map_err(|_| unknown())?;
-        let server = self.0.registry.get(&name).ok_or_else(unknown)?;
-        let config = server.config();
-        let account = account_of(&name, &config.transport);
-        if let Some((account, _)) = account.filter(|_| server.is_configured()) {
-            return Ok(account);
-        }
-        let (why, hint) = match config.transport.endpoint().map(|endpoint| &endpoint.auth) {
-            None => ("it is not a remote server", None),
-            Some(Auth::Anonymous) => (
-                "its config says that it needs none",
-                Some("remove `auth = \"none\"` or `oauth = false` of the server"),
-            ),
-            Some(_) => (
-                "its config has other credentials for it",
-                Some("remove `auth`, `headers_helper` or the `Authorization` header of the server"),
-            ),
-        };
-        Err(SignInError {
-            hint: hint.map(str::to_owned),
-            ..SignInError::new(
-                SignInErrorKind::NotPossible,
-                format!("nobody can sign in to `{name}`: {why}"),
-            )
-        })
-    }
+    let (why, hint) = match config.transport.endpoint().map(|endpoint| &endpoint.auth) {
+        None => ("it is not a remote server", None),
+        Some(Auth::Anonymous) => (
+            "its config says that it needs none",
+            Some("remove `auth = \"none\"` or `oauth = false` of the server"),
+        ),
+        Some(_) => (
+            "its config has other credentials for it",
+            Some("remove `auth`, `headers_helper` or the `Authorization` header of the server"),
+        ),
+    };
+    Err(SignInError {
+        hint: hint.map(str::to_owned),
+        ..SignInError::new(
+            SignInErrorKind::NotPossible,
+            format!("nobody can sign in to `{name}`: {why}"),
+        )
+    })
 }

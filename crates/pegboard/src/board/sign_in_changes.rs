@@ -4,8 +4,11 @@ use std::{collections::HashMap, sync::Arc, time::Duration};
 
 use futures_util::future::join_all;
 
-use super::{Pegboard, sign_in_provider::account_of};
-use crate::server::Server;
+use super::{
+    Pegboard,
+    sign_in_provider::{SignIns, account_of},
+};
+use crate::server::{Registry, Server};
 use pegboard_base::{caller::Principal, deadline::Deadline};
 use pegboard_client::credential::CallerToken;
 use pegboard_oauth::{AccountKey, OAuthAccount, StoreChange};
@@ -22,27 +25,51 @@ struct AccountUse {
 }
 
 impl Pegboard {
-    /// Follows changes of the store while the board lives.
-    pub(super) fn watch_sign_ins(&self) {
-        let board = Arc::downgrade(&self.0);
-        self.0.factory.sign_ins.follow(move || {
-            let board = Self(board.upgrade()?);
-            Some(Box::pin(async move { board.follow_sign_ins().await }))
-        });
+    /// Reads the token store and uses what other programs have changed there: servers that wait for a sign-in are connected again, and
+    /// connections whose sign-in was removed end. Returns when these servers are ready or have failed, or after 10 s.
+    ///
+    /// A board does this by itself shortly after a change. A program calls it to have it done now.
+    pub async fn follow_sign_ins(&self) {
+        SignInFollower::new(self).follow().await;
+    }
+}
+
+/// Follows changes of the store while the board lives.
+pub(super) fn watch_sign_ins(board: &Pegboard) {
+    let inner = Arc::downgrade(&board.0);
+    board.0.factory.sign_ins.follow(move || {
+        let board = Pegboard(inner.upgrade()?);
+        Some(Box::pin(async move { board.follow_sign_ins().await }))
+    });
+}
+
+/// Forgets what tokens of callers were exchanged for when these tokens end, while the board lives.
+pub(super) fn watch_caller_tokens(board: &Pegboard) {
+    let inner = Arc::downgrade(&board.0);
+    board.0.factory.caller_tokens.on_end(move |principal, token| {
+        if let Some(board) = inner.upgrade() {
+            SignInFollower::new(&Pegboard(board)).forget_exchanged(principal, token);
+        }
+    });
+}
+
+/// Lets the servers of a board follow changes of the token store.
+#[derive(Clone, Copy)]
+struct SignInFollower<'a> {
+    registry: &'a Registry,
+    sign_ins: &'a SignIns,
+}
+
+impl<'a> SignInFollower<'a> {
+    fn new(board: &'a Pegboard) -> Self {
+        Self {
+            registry: &board.0.registry,
+            sign_ins: &board.0.factory.sign_ins,
+        }
     }
 
-    /// Forgets what tokens of callers were exchanged for when these tokens end, while the board lives.
-    pub(super) fn watch_caller_tokens(&self) {
-        let board = Arc::downgrade(&self.0);
-        self.0.factory.caller_tokens.on_end(move |principal, token| {
-            if let Some(board) = board.upgrade() {
-                Self(board).forget_exchanged(principal, token);
-            }
-        });
-    }
-
-    fn forget_exchanged(&self, principal: &Principal, token: &CallerToken) {
-        for server in self.0.registry.configured().iter() {
+    fn forget_exchanged(self, principal: &Principal, token: &CallerToken) {
+        for server in self.registry.configured().iter() {
             let account = account_of(server.name(), &server.config().transport);
             let Some((account, _)) = account.filter(|(account, _)| account.settings.grant.exchanges_caller()) else {
                 continue;
@@ -52,24 +79,21 @@ impl Pegboard {
                 subject: Some(token.clone()),
                 ..account
             };
-            self.0.factory.sign_ins.client().forget_exchanged(&account);
-            let instances = self.0.registry.instances(server.name());
+            self.sign_ins.client().forget_exchanged(&account);
+            let instances = self.registry.instances(server.name());
             let of_principal = instances.iter().filter(|server| server.principal() == Some(principal));
             of_principal.for_each(Server::outdate_credential);
         }
     }
 
-    /// Reads the token store and uses what other programs have changed there: servers that wait for a sign-in are connected again, and
-    /// connections whose sign-in was removed end. Returns when these servers are ready or have failed, or after 10 s.
-    ///
-    /// A board does this by itself shortly after a change. A program calls it to have it done now.
-    pub async fn follow_sign_ins(&self) {
-        let sign_ins = &self.0.factory.sign_ins;
+    /// Uses what other programs have changed in the token store.
+    async fn follow(self) {
+        let sign_ins = self.sign_ins;
         sign_ins.client().store().look().await;
         let (since, last) = sign_ins.to_follow();
         // A change is found once, so the second of two callers would return before the first has used it.
-        let _turn = self.0.factory.sign_ins.turn().await;
-        let servers = self.0.registry.configured();
+        let _turn = self.sign_ins.turn().await;
+        let servers = self.registry.configured();
         let mut uses: HashMap<AccountKey, AccountUse> = HashMap::new();
         for server in servers.iter().filter(|server| server.is_configured()) {
             let account = account_of(server.name(), &server.config().transport);
@@ -82,8 +106,8 @@ impl Pegboard {
     }
 
     /// Adds the instances of a server, by the tokens that they use.
-    fn add_uses(&self, account: &OAuthAccount, uses: &mut HashMap<AccountKey, AccountUse>) {
-        let registry = &self.0.registry;
+    fn add_uses(self, account: &OAuthAccount, uses: &mut HashMap<AccountKey, AccountUse>) {
+        let registry = self.registry;
         let all = registry.instances(&account.server).into_iter();
         let shared = registry.get(&account.server);
         let in_use = registry.instances_to_restart(&account.server);
@@ -106,9 +130,9 @@ impl Pegboard {
     }
 
     /// Follows the changes of an account: all servers that use its tokens.
-    async fn follow_account(&self, used: AccountUse, since: u64) {
+    async fn follow_account(self, used: AccountUse, since: u64) {
         let AccountUse { account, known, in_use } = used;
-        let change = self.0.factory.sign_ins.client().store_change(&account, since);
+        let change = self.sign_ins.client().store_change(&account, since);
         let Some(change) = change.await else { return };
         let principal = account.principal.as_ref().map(Principal::as_str);
         tracing::info!(server = %account.server, principal, ?change, "a sign-in was changed elsewhere");

@@ -7,8 +7,8 @@ use url::Url;
 
 use super::{
     Pegboard,
+    account_servers::AccountServers,
     sign_in::{SignInError, SignInErrorKind, SignedIn, SignedOut, unrecorded},
-    sign_in_provider::account_of,
     sign_in_records::SignInRecord,
 };
 use crate::audit::ChangeOutcome;
@@ -72,7 +72,13 @@ impl Pegboard {
     /// Every sign-in in the token store, of all principals, sorted by server. Servers that share a sign-in, because they have the same URL and settings,
     /// are listed with it one by one. Tokens that were obtained without a person are listed too.
     pub async fn sign_ins(&self) -> Result<Vec<StoredSignIn>, SignInError> {
-        let listed = self.0.factory.sign_ins.client().sessions(&self.accounts()).await?;
+        let listed = self
+            .0
+            .factory
+            .sign_ins
+            .client()
+            .sessions(&AccountServers::new(&self.0.registry).list_accounts())
+            .await?;
         let sign_in = |listed: pegboard_oauth::ListedSession| StoredSignIn {
             server: listed.server,
             url: listed.url,
@@ -92,8 +98,8 @@ impl Pegboard {
                 None => self.sign_out(server).await,
             };
         }
-        let account = self.account_of_stored(stored)?;
-        let forgotten = self.forget_stored(None, stored.principal.clone(), &stored.key).await?;
+        let account = find_stored_account(self, stored)?;
+        let forgotten = forget_stored(self, None, stored.principal.clone(), &stored.key).await?;
         Ok(self
             .0
             .factory
@@ -114,14 +120,18 @@ impl Pegboard {
         for stored in &stored {
             let is_of = principal.is_none() || stored.principal.as_ref() == principal;
             if is_of && seen.insert(&stored.key) {
-                let forgotten = self.forget_with_servers(stored).await;
+                let forgotten = forget_with_servers(self, stored).await;
                 ended.push(EndedSignIn::of(Some(stored.clone()), None, forgotten));
             }
         }
         if principal.is_none() {
             let client = self.0.factory.sign_ins.client();
-            for (key, file) in client.unreadable(&self.accounts()).await.unwrap_or_default() {
-                let forgotten = self.forget_stored(None, None, &key).await;
+            for (key, file) in client
+                .unreadable(&AccountServers::new(&self.0.registry).list_accounts())
+                .await
+                .unwrap_or_default()
+            {
+                let forgotten = forget_stored(self, None, None, &key).await;
                 let forgotten = forgotten.and_then(|forgotten| Ok((forgotten, nobody("http://localhost")?)));
                 ended.push(EndedSignIn::of(None, Some(file), forgotten));
             }
@@ -141,56 +151,48 @@ impl Pegboard {
         });
         stream::iter(revoked).buffered(MAX_REVOCATIONS).collect().await
     }
+}
 
-    /// Forgets a sign-in, and ends the connections that use it.
-    async fn forget_with_servers(&self, stored: &StoredSignIn) -> Result<(Forgotten, OAuthAccount), SignInError> {
-        let account = self.account_of_stored(stored)?;
-        let forgotten = self
-            .forget_stored(stored.server.clone(), stored.principal.clone(), &stored.key)
-            .await?;
-        self.end_connections(&account).await;
-        Ok((forgotten, account))
-    }
+/// Forgets a sign-in, and ends the connections that use it.
+async fn forget_with_servers(
+    board: &Pegboard,
+    stored: &StoredSignIn,
+) -> Result<(Forgotten, OAuthAccount), SignInError> {
+    let account = find_stored_account(board, stored)?;
+    let forgotten = forget_stored(board, stored.server.clone(), stored.principal.clone(), &stored.key).await?;
+    AccountServers::new(&board.0.registry).end_connections(&account).await;
+    Ok((forgotten, account))
+}
 
-    async fn forget_stored(
-        &self,
-        server: Option<ServerName>,
-        principal: Option<Principal>,
-        key: &AccountKey,
-    ) -> Result<Forgotten, SignInError> {
-        let record = SignInRecord::begin_for(self, SignInRecord::SIGN_OUT, server, principal)
-            .await
-            .map_err(unrecorded)?;
-        let forgotten = self.0.factory.sign_ins.client().forget(key).await;
-        record.end(Some(match &forgotten {
-            Ok(_) => ChangeOutcome::Done,
-            Err(_) => ChangeOutcome::Failed,
-        }));
-        Ok(forgotten?)
-    }
+async fn forget_stored(
+    board: &Pegboard,
+    server: Option<ServerName>,
+    principal: Option<Principal>,
+    key: &AccountKey,
+) -> Result<Forgotten, SignInError> {
+    let record = SignInRecord::begin_for(board, SignInRecord::SIGN_OUT, server, principal)
+        .await
+        .map_err(unrecorded)?;
+    let forgotten = board.0.factory.sign_ins.client().forget(key).await;
+    record.end(Some(match &forgotten {
+        Ok(_) => ChangeOutcome::Done,
+        Err(_) => ChangeOutcome::Failed,
+    }));
+    Ok(forgotten?)
+}
 
-    /// The account of a stored sign-in. One whose server is not in the config any more has no settings.
-    fn account_of_stored(&self, stored: &StoredSignIn) -> Result<OAuthAccount, SignInError> {
-        let known = self.accounts().into_iter();
-        let mut of_server = known.filter(|account| Some(&account.server) == stored.server.as_ref());
-        let account = match of_server.next() {
-            Some(account) => account,
-            None => nobody(&stored.url)?,
-        };
-        Ok(OAuthAccount {
-            principal: stored.principal.clone(),
-            ..account
-        })
-    }
-
-    /// The accounts of all servers of the config.
-    fn accounts(&self) -> Vec<OAuthAccount> {
-        let servers = self.0.registry.configured();
-        let accounts = servers.iter();
-        accounts
-            .filter_map(|server| Some(account_of(server.name(), &server.config().transport)?.0))
-            .collect()
-    }
+/// The account of a stored sign-in. One whose server is not in the config any more has no settings.
+fn find_stored_account(board: &Pegboard, stored: &StoredSignIn) -> Result<OAuthAccount, SignInError> {
+    let known = AccountServers::new(&board.0.registry).list_accounts().into_iter();
+    let mut of_server = known.filter(|account| Some(&account.server) == stored.server.as_ref());
+    let account = match of_server.next() {
+        Some(account) => account,
+        None => nobody(&stored.url)?,
+    };
+    Ok(OAuthAccount {
+        principal: stored.principal.clone(),
+        ..account
+    })
 }
 
 /// An account without settings.

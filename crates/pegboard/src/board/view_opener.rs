@@ -1,41 +1,66 @@
-//! Opens a view with its name, its own servers and its own tools.
+//! [`ViewOpener`]: opens a view with its name, its own servers and its own tools.
 
 use std::sync::Arc;
 
-use super::Pegboard;
+use super::{approval_defaults::ApprovalDefaults, server_factory::ServerFactory};
 use crate::{
-    call::{MemoryOwner, View},
-    server::{Server, ViewIdentity, ViewServers},
-    toolset::Toolset,
+    audit::AuditLog,
+    call::{CallMemories, Embeddings, Journal, MemoryOwner, UsageByPrincipal, View},
+    server::{Registry, Server, ViewIdentity, ViewServers},
+    toolset::{SharedSnapshots, Toolset},
 };
-use pegboard_base::name::ServerName;
+use pegboard_base::{
+    name::{NameStyle, ServerName},
+    sync::Mutex,
+};
 use pegboard_client::{credential::ViewCredentials, native::NativeTools, transport::Target};
 use pegboard_config::{Scope, ServerConfig, Start};
-use pegboard_tools::catalog::{Catalog, HeaderRule};
+use pegboard_tools::{
+    args::CompiledSchemas,
+    catalog::{Catalog, HeaderRule},
+};
 
 /// The server name for a view's own tools. It gets a number if a server of the board has this name.
 const HOME: &str = "request";
 
-impl Pegboard {
-    /// Opens a view of all servers for one agent. A session-scoped server is started for each view and ends with it.
-    pub fn toolset(&self) -> Toolset {
-        self.toolset_with(View::new())
+/// What all views of a board share, and the defaults of views that set none. Opens views.
+#[derive(Debug)]
+pub(super) struct ViewOpener {
+    pub(super) approval_defaults: ApprovalDefaults,
+    /// Embeds tools for semantic search in views without an embedder.
+    pub(super) embeddings: Option<Arc<Embeddings>>,
+    pub(super) audit: Option<AuditLog>,
+    /// Notes the calls in flight.
+    pub(super) journal: Journal,
+    /// The route tables that toolsets share.
+    pub(super) snapshots: Arc<SharedSnapshots>,
+    /// The compiled schemas of tools.
+    pub(super) compiled_schemas: Arc<CompiledSchemas>,
+    /// What the principals use of their limits.
+    pub(super) usage: UsageByPrincipal,
+    /// What the toolsets of each principal remember of their calls.
+    pub(super) memories: CallMemories,
+    /// The naming of tools in views that set none.
+    pub(super) naming: Mutex<NameStyle>,
+}
+
+impl ViewOpener {
+    /// Sets the naming of tools in views that are opened from now on and set none.
+    pub(super) fn set_naming(&self, naming: NameStyle) {
+        *self.naming.lock() = naming;
     }
 
-    /// Opens a view for one agent with custom settings.
-    ///
-    /// A view per request is fine: views with equal names, provider, filters and grants share their route table and definitions, unless they
-    /// have servers or tools of their own.
-    pub fn toolset_with(&self, mut view: View) -> Toolset {
-        let approval_defaults = &self.0.approval_defaults;
+    /// Opens a view on the servers of a board.
+    pub(super) fn open(&self, registry: &Arc<Registry>, factory: &ServerFactory, mut view: View) -> Toolset {
+        let approval_defaults = &self.approval_defaults;
         view.rules
             .reset(approval_defaults.approver.as_ref(), &approval_defaults.approvals);
-        view.audit.clone_from(&self.0.audit);
-        view.journal.clone_from(&self.0.journal);
-        view.usage = self.0.usage.of(view.principal.as_ref());
-        view.compiled_schemas.clone_from(&self.0.compiled_schemas);
-        view.embeddings = view.embeddings.or_else(|| self.0.embeddings.clone());
-        let brought = view.tools.clone().map(|tools| self.view_tools_server(tools));
+        view.audit.clone_from(&self.audit);
+        view.journal.clone_from(&self.journal);
+        view.usage = self.usage.of(view.principal.as_ref());
+        view.compiled_schemas.clone_from(&self.compiled_schemas);
+        view.embeddings = view.embeddings.or_else(|| self.embeddings.clone());
+        let brought = view.tools.clone().map(|tools| make_home(registry, factory, tools));
         view.home = brought.as_ref().map(|server| server.name().clone());
         // The toolset does not hold them, so that those of a view that was dropped can end.
         let credentials = view.credentials.take();
@@ -50,43 +75,34 @@ impl Pegboard {
             shown: view.rules.shown_servers(),
         };
         view.memory = view.principal.clone().map(|principal| {
-            self.0.memories.open(MemoryOwner {
+            self.memories.open(MemoryOwner {
                 principal,
                 rights: identity.rights,
                 credentials: identity.credentials_key.clone(),
                 limits: view.result_options.spill_limits().clone(),
             })
         });
-        let registry = &self.0.registry;
         view.result_options.always_readable |= registry.configured().iter().any(|server| may_spill(&view, server));
         let own = ViewServers::open(registry, view.name.clone(), &identity, view.own_roots(), brought);
-        let naming = self.0.naming.lock().clone();
-        Toolset::new(own, view.with_default_naming(&naming), self.0.snapshots.clone())
+        let naming = self.naming.lock().clone();
+        Toolset::new(own, view.with_default_naming(&naming), self.snapshots.clone())
     }
+}
 
-    /// Returns `true` if the board has an approver for views without their own.
-    pub fn has_approver(&self) -> bool {
-        self.0.approval_defaults.approver.is_some()
-    }
-
-    /// Creates the in-process server for a view's own tools. Its catalog is known before it is started.
-    fn view_tools_server(&self, tools: NativeTools) -> Server {
-        let servers = self.0.registry.configured();
-        let name = ServerName::free(HOME, |name| is_any(&servers, name));
-        let mut settings = ServerConfig::in_process();
-        settings.start = Start::Lazy;
-        settings.policy.scope = Scope::Session;
-        // A view's own tools are listed even if the tool budget hides the others.
-        settings.policy.always_load = vec!["*".to_owned()];
-        let mut catalog = Catalog::default();
-        catalog.read_tools(&name, tools.items(), HeaderRule::Ignored);
-        let server = self
-            .0
-            .factory
-            .make(name, Target::InProcess(Arc::new(tools)), settings, 0);
-        server.preset_catalog(catalog);
-        server
-    }
+/// Creates the in-process server for a view's own tools. Its catalog is known before it is started.
+fn make_home(registry: &Registry, factory: &ServerFactory, tools: NativeTools) -> Server {
+    let servers = registry.configured();
+    let name = ServerName::free(HOME, |name| is_any(&servers, name));
+    let mut settings = ServerConfig::in_process();
+    settings.start = Start::Lazy;
+    settings.policy.scope = Scope::Session;
+    // A view's own tools are listed even if the tool budget hides the others.
+    settings.policy.always_load = vec!["*".to_owned()];
+    let mut catalog = Catalog::default();
+    catalog.read_tools(&name, tools.items(), HeaderRule::Ignored);
+    let server = factory.make(name, Target::InProcess(Arc::new(tools)), settings, 0);
+    server.preset_catalog(catalog);
+    server
 }
 
 /// Whether the settings of a server let a view spill its results, as far as the view shows the server.
@@ -108,7 +124,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::call::ToolCall;
+    use crate::{board::Pegboard, call::ToolCall};
     use pegboard_client::native::NativeTool;
     use pegboard_config::Config;
     use pegboard_tools::outcome::{Answer, Kind};
