@@ -257,7 +257,7 @@ impl Page {
     fn of(found: &[&Resource], limit: usize) -> Self {
         let (mut items, mut left_out, mut room, mut end) = (Vec::new(), 0, PAGE, found.len());
         for (at, resource) in found.iter().enumerate() {
-            let item = shown(resource);
+            let item = describe(resource);
             let bytes = item.to_string().len();
             if bytes > PAGE {
                 left_out += 1;
@@ -279,7 +279,7 @@ impl Page {
 }
 
 /// A resource as the model sees it.
-fn shown(resource: &Resource) -> Value {
+fn describe(resource: &Resource) -> Value {
     let short = |text: &Option<String>| {
         let text = text.as_deref()?;
         Some(Value::from(&text[..text.floor_char_boundary(MAX_TEXT)]))
