@@ -1,4 +1,4 @@
-//! The commands, one file each, and the dispatch to them.
+//! The commands, one file each. A new one needs its file, and here its `mod` and its line in [`Commands`].
 
 mod added_servers;
 mod address;
@@ -6,16 +6,19 @@ mod agreement;
 mod audit;
 mod blobs;
 mod call;
+mod command;
 mod complete;
 mod completions;
 mod config;
 mod config_sources;
 mod context;
+mod demo_server;
 mod doctor;
 mod fetch;
 mod find;
 mod generate;
 mod health;
+mod help;
 mod import;
 mod init;
 mod install;
@@ -49,37 +52,102 @@ mod trust;
 
 use std::time::Duration;
 
+use clap::{CommandFactory as _, Parser};
 use futures_util::FutureExt as _;
 use pegboard::deadline::Deadline;
 use pegboard_hosts::document::{CutShort, limit_waits};
 use tokio::task::unconstrained;
 
 use crate::{
-    cli::{Global, Verb},
-    demo,
+    cli::Global,
     exit::Exit,
     logging::ServerLogs,
     output::{Output, Report},
     signals::Signals,
 };
+use command::{Bare, Group, Invocation, OptionalGroup, Parsed as _, With, commands};
 use context::Context;
+
+/// List and call the tools of any MCP server
+#[derive(Debug, Parser)]
+#[command(
+    name = "pegboard",
+    version,
+    disable_help_subcommand = true,
+    max_term_width = 80,
+    after_help = "Examples:\n  pegboard call demo.calculate expression='6 * 7'\n  \
+                  pegboard --server time='uvx mcp-server-time' tools"
+)]
+pub(crate) struct Cli {
+    #[command(flatten)]
+    global: Global,
+    #[command(subcommand)]
+    command: Commands,
+}
+
+impl Cli {
+    /// The command to run, with the global options from before and after its name.
+    pub(crate) fn into_invocation(self) -> Invocation {
+        self.command.prepare(self.global)
+    }
+}
+
+commands! {
+    pub(crate) enum Commands {
+        Tools(With<tools::Tools>),
+        Call(With<call::Call>),
+        Resources(OptionalGroup<resources::ResourcesCommand>),
+        Prompts(OptionalGroup<prompts::PromptsCommand>),
+        Status(With<status::Status>),
+        Find(With<find::Find>),
+        Doctor(With<doctor::Doctor>),
+        Generate(With<generate::Generate>),
+        Record(With<record::Record>),
+        Replay(With<record::Replay>),
+        Logs(With<logs::Logs>),
+        List(With<servers::List>),
+        Add(With<servers::Add>),
+        AddJson(With<servers::AddJson>),
+        Remove(With<servers::Remove>),
+        Get(With<servers::Get>),
+        Enable(With<servers::Enable>),
+        Disable(With<servers::Disable>),
+        Rename(With<servers::Rename>),
+        Login(With<login::Login>),
+        Logout(With<login::Logout>),
+        Serve(With<serve::Serve>),
+        Mcp(With<mcp::Mcp>),
+        Import(With<import::Import>),
+        Install(With<install::Install>),
+        Uninstall(With<install::Uninstall>),
+        Init(With<init::Init>),
+        Health(With<health::Health>),
+        Token(Group<token::TokenCommand>),
+        Config(Group<config::ConfigCommand>),
+        Trust(Group<trust::TrustCommand>),
+        Pins(Group<pins::PinsCommand>),
+        Audit(Group<audit::AuditCommand>),
+        Torture(With<torture::Torture>),
+        Mask(With<mask::Mask>),
+        DemoServer(Bare<demo_server::DemoServer>),
+        Man(Bare<man::Man>),
+        Help(Bare<help::Help>),
+        #[command(name = "__complete")]
+        Complete(Bare<complete::Complete>),
+        Completions(Bare<completions::Completions>),
+    }
+}
 
 /// Adds advice to the error of the parser about a command line, given as its words.
 pub(crate) fn with_advice(error: clap::Error, words: &[String]) -> clap::Error {
-    servers::with_advice(error, words)
+    servers::with_advice(error, words, Cli::command())
 }
 
 /// The deadline of a command without `--timeout`. The servers' own timeouts fire long before it.
 const PATIENCE: Duration = Duration::from_secs(3600);
 
 /// Runs a command and prints its report.
-pub(crate) async fn run(verb: Verb, mut global: Global, output: Output, logs: ServerLogs) -> Exit {
-    if let Verb::DemoServer(options) = verb {
-        return match demo::run(options).await {
-            Ok(()) => Exit::Done,
-            Err(error) => output.print(&Report::new(Exit::Usage).error(&format!("{error:#}"), None)),
-        };
-    }
+pub(crate) async fn run(mut invocation: Invocation, output: Output, logs: ServerLogs) -> Exit {
     // The first listener is that of edits, so that no signal is missed by both.
     let (of_edits, mut signals) = match Signals::listen().and_then(|first| Ok((first, Signals::listen()?))) {
         Ok(listeners) => listeners,
@@ -88,75 +156,27 @@ pub(crate) async fn run(verb: Verb, mut global: Global, output: Output, logs: Se
             return output.print(&Report::new(Exit::Unavailable).error(&message, None));
         }
     };
-    if !matches!(verb, Verb::Add(_)) {
-        match servers::for_this_run(&global) {
-            Ok(settings) => global.added_settings = settings,
+    if !invocation.owns_server_options {
+        match servers::for_this_run(&invocation.global) {
+            Ok(settings) => invocation.global.added_settings = settings,
             Err(complaint) => {
                 let report = Report::new(complaint.exit).error(&complaint.message, complaint.hint.as_deref());
                 return output.print(&report);
             }
         }
     }
+    let (global, work) = invocation.into_parts();
     let deadline = Deadline::within(global.timeout.unwrap_or(PATIENCE));
     limit_edits(deadline, of_edits);
     let context = Context {
         global,
+        definition: Cli::command,
         output,
         signals: &mut signals,
         deadline,
         logs,
     };
-    match verb {
-        Verb::Tools(tools) => tools::run(context, tools).await,
-        Verb::Call(call) => call::run(context, call).await,
-        Verb::ResourcesList => resources::list(context).await,
-        Verb::ResourcesRead(read) => resources::read(context, read).await,
-        Verb::PromptsList => prompts::list(context).await,
-        Verb::PromptsGet(get) => prompts::get(context, get).await,
-        Verb::Status(options) => Box::pin(status::run(context, options)).await,
-        Verb::Find(find) => Box::pin(find::run(context, find)).await,
-        Verb::Doctor(options) => Box::pin(doctor::run(context, options)).await,
-        Verb::Generate(generate) => Box::pin(generate::run(context, generate)).await,
-        Verb::Record(record) => Box::pin(record::record(context, record)).await,
-        Verb::Replay(replay) => Box::pin(record::replay(context, replay)).await,
-        Verb::Logs(logs) => Box::pin(logs::run(context, logs)).await,
-        Verb::Add(add) => Box::pin(servers::add(context, *add)).await,
-        Verb::AddJson(add) => servers::add_json(context, add).await,
-        Verb::Remove(named) => servers::remove(context, named).await,
-        Verb::Get(get) => servers::get(context, get).await,
-        Verb::Enable(named) => servers::switch(context, named, true).await,
-        Verb::Disable(named) => servers::switch(context, named, false).await,
-        Verb::Rename(rename) => servers::rename(context, rename).await,
-        Verb::List => servers::list(context).await,
-        Verb::Login(options) => Box::pin(login::login(context, options)).await,
-        Verb::Logout(options) => Box::pin(login::logout(context, options)).await,
-        Verb::Serve(serve) => Box::pin(serve::run(context, serve)).await,
-        Verb::Mcp(mcp) => Box::pin(mcp::run(context, mcp)).await,
-        Verb::Import(options) => import::run(context, options).await,
-        Verb::Install(options) => install::install(context, options).await,
-        Verb::Uninstall(options) => install::uninstall(context, options).await,
-        Verb::Init(options) => init::run(context, options).await,
-        Verb::Health(options) => health::run(context, options).await,
-        Verb::TokenNew(new) => token::new(context, new).await,
-        Verb::TokenHash => token::hash(context).await,
-        Verb::PinsShow(server) => pins::show(context, server).await,
-        Verb::PinsDiff(diff) => pins::diff(context, diff).await,
-        Verb::PinsAccept(accept) => pins::accept(context, accept).await,
-        Verb::ConfigShow => config::show(context).await,
-        Verb::ConfigExplain(what) => config::explain(context, what).await,
-        Verb::ConfigSchema => config::schema(context).await,
-        Verb::TrustShow(path) => trust::show(context, path).await,
-        Verb::TrustAccept(accept) => trust::accept(context, accept).await,
-        Verb::TrustForget(path) => trust::forget(context, path).await,
-        Verb::AuditVerify(verify) => audit::verify(context, verify).await,
-        Verb::AuditShow(show) => audit::show(context, show).await,
-        Verb::Torture(torture) => Box::pin(torture::run(context, torture)).await,
-        Verb::Mask(mask) => mask::run(context, mask).await,
-        Verb::Completions(shell) => completions::run(context, shell).await,
-        Verb::Man(folder) => man::run(context, folder).await,
-        Verb::Complete(words) => complete::run(context, words).await,
-        Verb::DemoServer(_) => Exit::Done,
-    }
+    work.start(context).await
 }
 
 /// Ends waits for the edits of other processes at the deadline of the command, and when one of these signals has arrived.
@@ -170,4 +190,36 @@ fn limit_edits(deadline: Deadline, mut signals: Signals) {
             false => deadline.has_passed().then_some(CutShort::TimeUp),
         }
     });
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::PathBuf;
+
+    use super::*;
+    use crate::cli::Format;
+
+    fn global(line: &str) -> Global {
+        Cli::try_parse_from(line.split(' ')).unwrap().into_invocation().global
+    }
+
+    #[test]
+    fn clap_finds_no_fault_with_the_definitions() {
+        Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn lists_from_before_and_after_the_command_are_joined() {
+        let global = global("pegboard -c a --server x=y config -c b show -c d --server x");
+        assert_eq!(global.configs, ["a", "b", "d"].map(PathBuf::from));
+        assert_eq!(global.servers, ["x=y", "x"]);
+    }
+
+    #[test]
+    fn the_option_after_the_command_counts_more() {
+        let after = global("pegboard -o json --timeout 1s -v tools -o text --timeout 2s -v");
+        assert_eq!(after.format(), Format::Text);
+        assert_eq!((after.timeout, after.verbose), (Some(Duration::from_secs(2)), 2));
+        assert_eq!(global("pegboard -o json tools").format(), Format::Json);
+    }
 }

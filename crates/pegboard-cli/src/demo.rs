@@ -25,7 +25,7 @@ use service::Demo;
 #[derive(Clone, Debug, clap::Args)]
 pub(crate) struct DemoOptions {
     /// The wire to speak on
-    #[arg(long, value_enum, default_value_t = DemoTransport::Stdio)]
+    #[arg(long, value_enum, default_value_t = DemoTransport::Stdio, hide_possible_values = true, value_name = "stdio|http|sse|ws")]
     pub(crate) transport: DemoTransport,
     /// Loopback address of http, sse and ws; port 0 takes any free port
     #[arg(long, value_name = "ADDR", default_value_t = SocketAddr::from((Ipv4Addr::LOCALHOST, 0)))]

@@ -24,7 +24,7 @@ use tracing_subscriber::{
 };
 
 use crate::{
-    cli::{Global, Verb},
+    cli::Global,
     output::{self, Output},
 };
 
@@ -35,16 +35,55 @@ pub(crate) struct LogError {
     pub(crate) hint: &'static str,
 }
 
+/// What a command needs of the log.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct LogUse {
+    /// It runs until it is stopped, and so its log is all that an operator sees.
+    keeps_running: bool,
+    /// It shows what servers write, which is kept in memory.
+    keeps_lines: bool,
+    /// It reports what the library warns of as findings.
+    finds_problems: bool,
+}
+
+impl LogUse {
+    /// Warnings only.
+    pub(crate) const BRIEF: Self = Self {
+        keeps_running: false,
+        keeps_lines: false,
+        finds_problems: false,
+    };
+    /// The log of a command that runs until it is stopped.
+    pub(crate) const RUNNING: Self = Self {
+        keeps_running: true,
+        ..Self::BRIEF
+    };
+    /// The log of a command that runs until it is stopped, and shows what servers write.
+    pub(crate) const SERVING: Self = Self {
+        keeps_lines: true,
+        ..Self::RUNNING
+    };
+    /// The log of a command that shows what servers write.
+    pub(crate) const KEPT: Self = Self {
+        keeps_lines: true,
+        ..Self::BRIEF
+    };
+    /// The log of a command that reports warnings as findings.
+    pub(crate) const FINDINGS: Self = Self {
+        finds_problems: true,
+        ..Self::BRIEF
+    };
+}
+
 /// Installs the subscriber. Returns what servers write, which is kept only for commands that show it.
-pub(crate) fn start(global: &Global, output: &Output, verb: &Verb) -> Result<ServerLogs, LogError> {
-    let (keeps_running, reports_noise) = (verb.keeps_running(), matches!(verb, Verb::Doctor(_)));
+pub(crate) fn start(global: &Global, output: &Output, uses: LogUse) -> Result<ServerLogs, LogError> {
     let filter = match (&global.log, global.verbose, global.quiet) {
         (Some(filter), ..) => filter.as_str(),
         (None, _, 2..) => "off",
         (None, _, 1) => "error",
-        (None, 0, 0) if keeps_running => "warn",
+        (None, 0, 0) if uses.keeps_running => "warn",
         // It reports what the library warns of as findings.
-        (None, 0, 0) if reports_noise => "error",
+        (None, 0, 0) if uses.finds_problems => "error",
         // Other commands report failed starts themselves, with a hint.
         (None, 0, 0) => "warn,pegboard::start=error",
         (None, 1, 0) => "warn,pegboard=info",
@@ -70,9 +109,9 @@ pub(crate) fn start(global: &Global, output: &Output, verb: &Verb) -> Result<Ser
     tracing_subscriber::registry()
         .with(lines)
         .with(wire_trace.transpose()?)
-        .with(verb.keeps_logs().then(|| logs.layer()))
-        .with(reports_noise.then(noise::layer))
-        .with(reports_noise.then(wire_watch::layer))
+        .with(uses.keeps_lines.then(|| logs.layer()))
+        .with(uses.finds_problems.then(noise::layer))
+        .with(uses.finds_problems.then(wire_watch::layer))
         .init();
     Ok(logs)
 }

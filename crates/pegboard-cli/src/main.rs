@@ -25,7 +25,7 @@ use std::{process::ExitCode, time::Duration};
 
 use clap::Parser as _;
 
-use cli::Cli;
+use commands::Cli;
 use exit::Exit;
 use output::{Output, Report};
 
@@ -44,9 +44,9 @@ fn main() -> ExitCode {
             .collect();
         commands::with_advice(error, &words).exit()
     });
-    let (verb, global) = cli.into_parts();
-    let output = Output::new(&global);
-    let logs = match logging::start(&global, &output, &verb) {
+    let invocation = cli.into_invocation();
+    let output = Output::new(&invocation.global);
+    let logs = match logging::start(&invocation.global, &output, invocation.log) {
         Ok(logs) => logs,
         Err(error) => {
             return output
@@ -63,7 +63,7 @@ fn main() -> ExitCode {
                 .into();
         }
     };
-    let exit = runtime.block_on(commands::run(verb, global, output.clone(), logs));
+    let exit = runtime.block_on(commands::run(invocation, output.clone(), logs));
     runtime.shutdown_timeout(LAST_WAIT);
     if let Some(problem) = logging::incomplete_trace() {
         output.say(&output::warning(&problem));

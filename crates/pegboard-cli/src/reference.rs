@@ -6,7 +6,7 @@ use clap::{Arg, Command, CommandFactory as _};
 use pegboard::{Event, Kind};
 use serde_json::Value;
 
-use crate::{cli::Cli, exit::Exit};
+use crate::{commands::Cli, exit::Exit};
 
 /// Set to rewrite the pages instead of comparing them.
 const BLESS: &str = "PEGBOARD_BLESS";

@@ -4,6 +4,8 @@ use std::{path::PathBuf, time::Duration};
 
 use clap::{ArgAction, Args, ValueEnum};
 
+use super::values::duration;
+
 /// The options that may stand before or after a command's name. Lists from both places are joined; of other options the later wins.
 #[derive(Debug, Clone, Default, Args)]
 pub(crate) struct Global {
@@ -61,7 +63,7 @@ impl Global {
     }
 
     /// Merges these options over those `before` them.
-    pub(super) fn over(mut self, before: Self) -> Self {
+    pub(crate) fn over(mut self, before: Self) -> Self {
         self.configs.splice(..0, before.configs);
         self.servers.splice(..0, before.servers);
         self.headers.splice(..0, before.headers);
@@ -91,61 +93,18 @@ pub(crate) enum Format {
     Raw,
 }
 
-/// A command's own arguments, and the global options after its name.
-#[derive(Debug, Args)]
-pub(super) struct With<T: Args> {
-    #[command(flatten)]
-    own: T,
-    #[command(flatten)]
-    global: Global,
-}
-
-impl<T: Args> With<T> {
-    /// The command that `verb` makes of its arguments, with the options from both places.
-    pub(super) fn under<V>(self, before: Global, verb: impl FnOnce(T) -> V) -> (V, Global) {
-        (verb(self.own), self.global.over(before))
-    }
-}
-
 /// The output format of a command that can print its result alone.
-pub(super) fn or_raw(arg: clap::Arg) -> clap::Arg {
+pub(crate) fn or_raw(arg: clap::Arg) -> clap::Arg {
     // A longer name would move the column of all options.
     arg.value_name("FORMAT")
         .help("Print text, json, or raw: the result alone")
 }
 
-/// The options of `call`: also the settings of a server that it adds.
-pub(super) fn for_call(arg: clap::Arg) -> clap::Arg {
-    match arg.get_id().as_str() {
-        "output" => or_raw(arg),
-        "headers" | "env" | "cwds" => arg.hide(false),
-        _ => arg,
-    }
-}
-
 /// Leaves the options that mean nothing to a command that only edits files out of its help.
-pub(super) fn for_files(arg: clap::Arg) -> clap::Arg {
+pub(crate) fn hide_unless_for_files(arg: clap::Arg) -> clap::Arg {
     let is_other = matches!(
         arg.get_id().as_str(),
         "servers" | "headers" | "env" | "cwds" | "trust" | "no_daemon" | "verbose" | "quiet" | "log"
     );
     arg.hide(is_other)
-}
-
-/// The arguments of a command without any of its own.
-#[derive(Debug, Args)]
-pub(super) struct Nothing {}
-
-pub(super) fn duration(text: &str) -> Result<Duration, &'static str> {
-    // Like coreutils' `timeout 30`, a bare number is in seconds.
-    let seconds = || {
-        text.trim()
-            .parse()
-            .ok()
-            .and_then(|seconds| Duration::try_from_secs_f64(seconds).ok())
-    };
-    match pegboard::config::parse_duration(text).or_else(seconds) {
-        Some(duration) if !duration.is_zero() => Ok(duration),
-        _ => Err("write a number and a unit, such as 500ms, 30s or 2m"),
-    }
 }

@@ -8,12 +8,15 @@ use std::{
     path::{Path, PathBuf},
 };
 
+use clap::Args;
 use pegboard::audit::AuditCheck;
 use serde_json::{Value, json};
 
-use super::context::{Context, Ending, interrupted, time_up};
+use super::{
+    command::{Run, With, commands},
+    context::{Context, Ending, interrupted, time_up},
+};
 use crate::{
-    cli::{AuditShow, AuditVerify},
     exit::Exit,
     output::{Report, Table, one_line},
     settings::{Complaint, Settings},
@@ -27,58 +30,84 @@ const REMOVED: &str = "both files belong together: find out what removed it, com
 /// Longer than any record.
 const MAX_LINE: u64 = 64 << 10;
 
-pub(super) async fn verify(mut context: Context<'_>, verify: AuditVerify) -> Exit {
-    let nothing = json!({"ok": false, "files": [], "records": 0, "broken": null});
-    let is_named = verify.file.is_some();
-    let log = match log(&context, verify.file) {
-        Ok(log) => log,
-        Err(complaint) => return context.refuse(&complaint, &nothing).await,
-    };
-    if verify.head.as_deref().is_some_and(|head| !is_hash(head)) {
-        let complaint = complaint(
-            "a hash has 64 hexadecimal digits",
-            "`pegboard audit verify` prints it as `head`",
-        );
-        return context.refuse(&complaint, &nothing).await;
+commands! {
+    /// Verify the audit log, or show its records
+    #[command(
+        after_help = "Examples:\n  pegboard audit verify\n  pegboard audit show --last 10"
+    )]
+    pub(crate) enum AuditCommand {
+        Verify(With<Verify>),
+        Show(With<Show>),
     }
-    let (path, head) = (log.clone(), verify.head.map(|head| head.to_ascii_lowercase()));
-    let verifying = tokio::task::spawn_blocking(move || pegboard::audit::verify(&path, head.as_deref()));
-    let check = match context.work(verifying).await {
-        Ending::Done(Ok(Ok(check))) => check,
-        Ending::Done(Ok(Err(error))) if !is_named && is_gone(&log, &error) => {
-            let broken = Broken {
-                file: log,
-                line: 0,
-                kind: "log_missing",
-                message: "the log is gone, and its state file is there".to_owned(),
-            };
-            let report = match context.output.is_json() {
-                true => {
-                    let mut document = nothing;
-                    document["broken"] = broken.document();
-                    Report::json(Exit::ToolError, &document)
-                }
-                false => Report::new(Exit::ToolError).error(&broken.text(), Some(REMOVED)),
-            };
-            return context.print(report).await;
+}
+
+/// Find records that were removed, moved or changed
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  pegboard audit verify\n  pegboard audit verify calls.jsonl -o json")]
+pub(crate) struct Verify {
+    /// The log; that of the config by default
+    file: Option<PathBuf>,
+    /// The head that an earlier run printed; it must still be there
+    #[arg(long, value_name = "HASH")]
+    head: Option<String>,
+}
+
+impl Run for Verify {
+    async fn run(self, mut context: Context<'_>) -> Exit {
+        let nothing = json!({"ok": false, "files": [], "records": 0, "broken": null});
+        let is_named = self.file.is_some();
+        let log = match log(&context, self.file) {
+            Ok(log) => log,
+            Err(complaint) => return context.refuse(&complaint, &nothing).await,
+        };
+        if self.head.as_deref().is_some_and(|head| !is_hash(head)) {
+            let complaint = complaint(
+                "a hash has 64 hexadecimal digits",
+                "`pegboard audit verify` prints it as `head`",
+            );
+            return context.refuse(&complaint, &nothing).await;
         }
-        Ending::Done(Ok(Err(error))) => return context.refuse(&unreadable(&log, &error.to_string()), &nothing).await,
-        Ending::Done(Err(error)) => return context.refuse(&unreadable(&log, &error.to_string()), &nothing).await,
-        Ending::TimeUp => {
-            let report = time_up(&context.output, &nothing);
-            return context.print(report).await;
-        }
-        Ending::Interrupted => {
-            let report = interrupted(&context.output, &nothing);
-            return context.print(report).await;
-        }
-    };
-    let broken = Broken::of(&check, &log, is_named);
-    let report = match context.output.is_json() {
-        true => Report::json(exit(broken.as_ref()), &document(&check, broken.as_ref())),
-        false => told(&check, broken.as_ref()),
-    };
-    context.print(report).await
+        let (path, head) = (log.clone(), self.head.map(|head| head.to_ascii_lowercase()));
+        let verifying = tokio::task::spawn_blocking(move || pegboard::audit::verify(&path, head.as_deref()));
+        let check = match context.work(verifying).await {
+            Ending::Done(Ok(Ok(check))) => check,
+            Ending::Done(Ok(Err(error))) if !is_named && is_gone(&log, &error) => {
+                let broken = Broken {
+                    file: log,
+                    line: 0,
+                    kind: "log_missing",
+                    message: "the log is gone, and its state file is there".to_owned(),
+                };
+                let report = match context.output.is_json() {
+                    true => {
+                        let mut document = nothing;
+                        document["broken"] = broken.document();
+                        Report::json(Exit::ToolError, &document)
+                    }
+                    false => Report::new(Exit::ToolError).error(&broken.text(), Some(REMOVED)),
+                };
+                return context.print(report).await;
+            }
+            Ending::Done(Ok(Err(error))) => {
+                return context.refuse(&unreadable(&log, &error.to_string()), &nothing).await;
+            }
+            Ending::Done(Err(error)) => return context.refuse(&unreadable(&log, &error.to_string()), &nothing).await,
+            Ending::TimeUp => {
+                let report = time_up(&context.output, &nothing);
+                return context.print(report).await;
+            }
+            Ending::Interrupted => {
+                let report = interrupted(&context.output, &nothing);
+                return context.print(report).await;
+            }
+        };
+        let broken = Broken::of(&check, &log, is_named);
+        let report = match context.output.is_json() {
+            true => Report::json(exit(broken.as_ref()), &document(&check, broken.as_ref())),
+            false => told(&check, broken.as_ref()),
+        };
+        context.print(report).await
+    }
 }
 
 /// What is wrong with a log.
@@ -205,42 +234,57 @@ fn told(check: &AuditCheck, broken: Option<&Broken>) -> Report {
     report
 }
 
-pub(super) async fn show(mut context: Context<'_>, show: AuditShow) -> Exit {
-    let nothing = json!({"records": []});
-    let log = match log(&context, show.file) {
-        Ok(log) => log,
-        Err(complaint) => return context.refuse(&complaint, &nothing).await,
-    };
-    let servers: Vec<String> = context
-        .global
-        .servers
-        .iter()
-        .filter(|name| !name.contains('='))
-        .cloned()
-        .collect();
-    let path = log.clone();
-    let reading = tokio::task::spawn_blocking(move || records(&path, &servers, show.last.unwrap_or(50)));
-    let records = match context.work(reading).await {
-        Ending::Done(Ok(Ok(records))) => records,
-        Ending::Done(Ok(Err(error))) => return context.refuse(&unreadable(&log, &error.to_string()), &nothing).await,
-        Ending::Done(Err(error)) => return context.refuse(&unreadable(&log, &error.to_string()), &nothing).await,
-        Ending::TimeUp => {
-            let report = time_up(&context.output, &nothing);
-            return context.print(report).await;
-        }
-        Ending::Interrupted => {
-            let report = interrupted(&context.output, &nothing);
-            return context.print(report).await;
-        }
-    };
-    let report = if context.output.is_json() {
-        Report::json(Exit::Done, &json!({"records": records}))
-    } else {
-        let mut report = Report::new(Exit::Done);
-        report.data = table(&records);
-        report
-    };
-    context.print(report).await
+/// Show the last records; `--server NAME` picks a server's
+#[derive(Debug, Args)]
+#[command(after_help = "Example:\n  pegboard audit show --server github --last 10")]
+pub(crate) struct Show {
+    /// The log; that of the config by default
+    file: Option<PathBuf>,
+    /// How many records, 50 by default
+    #[arg(long, value_name = "N")]
+    last: Option<usize>,
+}
+
+impl Run for Show {
+    async fn run(self, mut context: Context<'_>) -> Exit {
+        let nothing = json!({"records": []});
+        let log = match log(&context, self.file) {
+            Ok(log) => log,
+            Err(complaint) => return context.refuse(&complaint, &nothing).await,
+        };
+        let servers: Vec<String> = context
+            .global
+            .servers
+            .iter()
+            .filter(|name| !name.contains('='))
+            .cloned()
+            .collect();
+        let path = log.clone();
+        let reading = tokio::task::spawn_blocking(move || records(&path, &servers, self.last.unwrap_or(50)));
+        let records = match context.work(reading).await {
+            Ending::Done(Ok(Ok(records))) => records,
+            Ending::Done(Ok(Err(error))) => {
+                return context.refuse(&unreadable(&log, &error.to_string()), &nothing).await;
+            }
+            Ending::Done(Err(error)) => return context.refuse(&unreadable(&log, &error.to_string()), &nothing).await,
+            Ending::TimeUp => {
+                let report = time_up(&context.output, &nothing);
+                return context.print(report).await;
+            }
+            Ending::Interrupted => {
+                let report = interrupted(&context.output, &nothing);
+                return context.print(report).await;
+            }
+        };
+        let report = if context.output.is_json() {
+            Report::json(Exit::Done, &json!({"records": records}))
+        } else {
+            let mut report = Report::new(Exit::Done);
+            report.data = table(&records);
+            report
+        };
+        context.print(report).await
+    }
 }
 
 /// The last records of the current file, of these servers or of all.

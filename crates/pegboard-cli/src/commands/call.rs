@@ -8,7 +8,9 @@ mod given;
 mod input;
 mod large_integers;
 mod load;
+mod options;
 mod quoting;
+mod refusal;
 mod results;
 mod words;
 
@@ -22,132 +24,147 @@ use tokio::{sync::mpsc, time::Instant};
 
 use super::{
     blobs,
+    command::Run,
     context::{Context, Ending, TIMEOUT, cancelled, late},
-    needed_variables,
     starting::StartingServers,
 };
 use crate::{
-    cli, daemon,
+    cli::or_raw,
+    daemon,
     exit::Exit,
     output::{Output, Report, check_out},
     settings::{self, Settings},
 };
+pub(super) use options::Call;
+use refusal::{disabled, explained, is_of, misnamed, pass_on_variables};
 use words::Request;
 
 /// The limit for a call that is only made to be recorded.
 const RECORDING: Duration = Duration::from_secs(2);
 
-pub(super) async fn run(mut context: Context<'_>, options: cli::Call) -> Exit {
-    let started = Instant::now();
-    let mut settings = Settings::load(&context.global);
-    let read = Request::read(&options.tool, &options.words, &|name| settings.has(name));
-    let (request, problem) = match read {
-        Ok(request) => (request, None),
-        Err(problem) => (Request::of(&options.tool), Some(problem)),
-    };
-    let unanswered = |outcome| Reply::unanswered("call-1", &request.tool, outcome, started.elapsed());
-    let (mut config, given) = match prepare(&mut context, &settings, &options, &request, problem).await {
-        Ok(ready) => ready,
-        Err((failure, exit)) => {
-            record_refusal(&settings, &request.tool).await;
-            let mut reply = unanswered(Outcome::Refused(failure));
-            reply.server = settings.misconfigured(|server| is_of(&request.tool, server)).cloned();
-            let mut report = results::report(&context.output, &options, &reply);
-            report.exit = exit;
-            return context.print(report).await;
-        }
-    };
-    let named = config
-        .servers
-        .keys()
-        .filter(|server| is_of(&request.tool, server.as_str()));
-    let is_named = named.clone().next().is_some();
-    settings.tell_only_of(named.map(ServerName::as_str));
-    settings.announce(&context.output);
-    settings.guide(&mut config);
-    let starting = StartingServers::new(&config);
-    let what = format!("calling {}", request.tool);
-    let mut servers = context.servers(&settings).await;
-    let mut again = None;
-    let (board, toolset, reply) = loop {
-        let user = elicitation::Terminal::new(
-            &context.output,
-            options.json.as_deref() == Some("-") || request.reads_stdin(),
-        );
-        let board = servers.board(config.clone()).tools_only().host(user).open();
-        // Result limits are for models. The command prints whole results unless `--max-result` is given. An agent that reads its output has to
-        // know which text is from outside, so fences stay.
-        let view = match options.max_result {
-            None => View::new().whole_results(),
-            Some(bytes) => View::new().cut_results(bytes),
-        };
-        let view = view
-            .keep_fences()
-            .approver(approval::Approval::new(options.yes, &context.output));
-        let toolset = board.toolset_with(view);
-        let mut events = board.events();
-        let (limit, output) = (context.deadline, context.output.clone());
-        let making = Box::pin(make(toolset.clone(), &options, &request, given.clone(), limit, output));
-        let reply = match context.waiting(&starting, &what, &board, making).await {
-            Ending::Done((reply, call)) => {
-                again = call;
-                reply
-            }
-            Ending::TimeUp => unfinished(unanswered, late(), &mut events).await,
-            Ending::Interrupted => unfinished(unanswered, cancelled(), &mut events).await,
-        };
-        if is_without_server(&reply) && context.has_lost(&mut servers).await {
-            continue;
-        }
-        break match &servers.daemon {
-            None => (board, toolset, reply),
-            Some(daemon) if reply.outcome.kind() == Kind::UnknownTool && may_be_asked_for(&request.tool, &config) => {
-                (board, toolset, daemon.explain_unknown(reply).await)
-            }
-            Some(_) => (board, toolset, daemon::as_made_here(reply)),
-        };
-    };
-    let problems = match is_named {
-        true => Vec::new(),
-        false => problems_of_found(&mut settings, &reply),
-    };
-    if let (Some(times), Some(call)) = (options.repeat, again)
-        && matches!(reply.outcome, Outcome::Done(_) | Outcome::ToolFailed(_))
-    {
-        let load = load::Load::begun_with(&reply);
-        let (concurrent, deadline) = (options.concurrent as usize, context.deadline);
-        let calls = load.run(&toolset, &call, times as usize - 1, concurrent, deadline);
-        let ending = match context.work(calls).await {
-            Ending::Done(()) => context.is_late().then_some(Exit::Timeout),
-            Ending::TimeUp => Some(Exit::Timeout),
-            Ending::Interrupted => Some(Exit::Interrupted),
-        };
-        let report = load.report(&context.output, &reply.name, concurrent, ending);
-        return context.close(&board, with_warnings(report, &problems)).await;
-    }
-    let reply = explained(reply, &board.status().servers, context.is_late());
-    let mut reply = misnamed(disabled(reply, &config), &settings);
-    if servers.daemon.is_none() {
-        pass_on_variables(&mut reply, &config);
-    }
-    let mut report = with_warnings(results::report(&context.output, &options, &reply), &problems);
-    if options.time {
-        let is_in_daemon = servers.daemon.is_some();
-        report = report.note(&results::times(&reply, started.elapsed(), is_in_daemon));
-    }
-    if !context.output.is_json() {
-        report = match reply.outcome.kind() {
-            Kind::UnknownTool | Kind::NeedsAuth if reply.server.is_none() && !settings.has(&reply.asked) => {
-                add_unavailable(&board, &settings, report)
-            }
-            Kind::Timeout if context.is_late() => report.hint(TIMEOUT),
-            _ => report,
-        };
-        if let Some(repaired) = &reply.repaired {
-            report = report.warning(repaired);
+impl Run for Call {
+    fn adjust(arg: clap::Arg) -> clap::Arg {
+        match arg.get_id().as_str() {
+            "output" => or_raw(arg),
+            "headers" | "env" | "cwds" => arg.hide(false),
+            _ => arg,
         }
     }
-    context.close(&board, report.redirected(options.out.as_deref())).await
+
+    async fn run(self, mut context: Context<'_>) -> Exit {
+        let started = Instant::now();
+        let mut settings = Settings::load(&context.global);
+        let read = Request::read(&self.tool, &self.words, &|name| settings.has(name));
+        let (request, problem) = match read {
+            Ok(request) => (request, None),
+            Err(problem) => (Request::of(&self.tool), Some(problem)),
+        };
+        let unanswered = |outcome| Reply::unanswered("call-1", &request.tool, outcome, started.elapsed());
+        let (mut config, given) = match prepare(&mut context, &settings, &self, &request, problem).await {
+            Ok(ready) => ready,
+            Err((failure, exit)) => {
+                record_refusal(&settings, &request.tool).await;
+                let mut reply = unanswered(Outcome::Refused(failure));
+                reply.server = settings.misconfigured(|server| is_of(&request.tool, server)).cloned();
+                let mut report = results::report(&context.output, &self, &reply);
+                report.exit = exit;
+                return context.print(report).await;
+            }
+        };
+        let named = config
+            .servers
+            .keys()
+            .filter(|server| is_of(&request.tool, server.as_str()));
+        let is_named = named.clone().next().is_some();
+        settings.tell_only_of(named.map(ServerName::as_str));
+        settings.announce(&context.output);
+        settings.guide(&mut config);
+        let starting = StartingServers::new(&config);
+        let what = format!("calling {}", request.tool);
+        let mut servers = context.servers(&settings).await;
+        let mut again = None;
+        let (board, toolset, reply) = loop {
+            let user = elicitation::Terminal::new(
+                &context.output,
+                self.json.as_deref() == Some("-") || request.reads_stdin(),
+            );
+            let board = servers.board(config.clone()).tools_only().host(user).open();
+            // Result limits are for models. The command prints whole results unless `--max-result` is given. An agent that reads its output has to
+            // know which text is from outside, so fences stay.
+            let view = match self.max_result {
+                None => View::new().whole_results(),
+                Some(bytes) => View::new().cut_results(bytes),
+            };
+            let view = view
+                .keep_fences()
+                .approver(approval::Approval::new(self.yes, &context.output));
+            let toolset = board.toolset_with(view);
+            let mut events = board.events();
+            let (limit, output) = (context.deadline, context.output.clone());
+            let making = Box::pin(make(toolset.clone(), &self, &request, given.clone(), limit, output));
+            let reply = match context.waiting(&starting, &what, &board, making).await {
+                Ending::Done((reply, call)) => {
+                    again = call;
+                    reply
+                }
+                Ending::TimeUp => unfinished(unanswered, late(), &mut events).await,
+                Ending::Interrupted => unfinished(unanswered, cancelled(), &mut events).await,
+            };
+            if is_without_server(&reply) && context.has_lost(&mut servers).await {
+                continue;
+            }
+            break match &servers.daemon {
+                None => (board, toolset, reply),
+                Some(daemon)
+                    if reply.outcome.kind() == Kind::UnknownTool && may_be_asked_for(&request.tool, &config) =>
+                {
+                    (board, toolset, daemon.explain_unknown(reply).await)
+                }
+                Some(_) => (board, toolset, daemon::as_made_here(reply)),
+            };
+        };
+        let problems = match is_named {
+            true => Vec::new(),
+            false => problems_of_found(&mut settings, &reply),
+        };
+        if let (Some(times), Some(call)) = (self.repeat, again)
+            && matches!(reply.outcome, Outcome::Done(_) | Outcome::ToolFailed(_))
+        {
+            let load = load::Load::begun_with(&reply);
+            let (concurrent, deadline) = (self.concurrent as usize, context.deadline);
+            let calls = load.run(&toolset, &call, times as usize - 1, concurrent, deadline);
+            let ending = match context.work(calls).await {
+                Ending::Done(()) => context.is_late().then_some(Exit::Timeout),
+                Ending::TimeUp => Some(Exit::Timeout),
+                Ending::Interrupted => Some(Exit::Interrupted),
+            };
+            let report = load.report(&context.output, &reply.name, concurrent, ending);
+            return context.close(&board, with_warnings(report, &problems)).await;
+        }
+        let reply = explained(reply, &board.status().servers, context.is_late());
+        let mut reply = misnamed(disabled(reply, &config), &settings);
+        if servers.daemon.is_none() {
+            pass_on_variables(&mut reply, &config);
+        }
+        let mut report = with_warnings(results::report(&context.output, &self, &reply), &problems);
+        if self.time {
+            let is_in_daemon = servers.daemon.is_some();
+            report = report.note(&results::times(&reply, started.elapsed(), is_in_daemon));
+        }
+        if !context.output.is_json() {
+            report = match reply.outcome.kind() {
+                Kind::UnknownTool | Kind::NeedsAuth if reply.server.is_none() && !settings.has(&reply.asked) => {
+                    add_unavailable(&board, &settings, report)
+                }
+                Kind::Timeout if context.is_late() => report.hint(TIMEOUT),
+                _ => report,
+            };
+            if let Some(repaired) = &reply.repaired {
+                report = report.warning(repaired);
+            }
+        }
+        context.close(&board, report.redirected(self.out.as_deref())).await
+    }
 }
 
 /// The problems of the server that a tool's name alone led to; those of all servers if none has the tool.
@@ -217,87 +234,11 @@ fn is_without_server(reply: &Reply) -> bool {
         && matches!(kind, Unavailable | RestartInProgress | Transport | UnknownTool)
 }
 
-/// Explains a refusal that a missing server caused: the deadline passed while servers were starting, or all of them need a sign-in.
-fn explained(mut reply: Reply, servers: &[ServerStatus], is_late: bool) -> Reply {
-    let Outcome::Refused(failure) = &mut reply.outcome else {
-        return reply;
-    };
-    let starting = servers.iter().filter(|server| server.state == State::Connecting);
-    let starting: Vec<String> = starting.map(|server| format!("`{}`", server.name)).collect();
-    let is_without_server = matches!(
-        failure.kind,
-        Kind::Unavailable | Kind::RestartInProgress | Kind::UnknownTool | Kind::Timeout
-    );
-    if is_late && is_without_server && !starting.is_empty() {
-        failure.kind = Kind::Timeout;
-        failure.message = match starting.as_slice() {
-            [one] => format!("server {one} was still starting when the time was up"),
-            more => format!("servers {} were still starting when the time was up", more.join(", ")),
-        };
-        // The server is stopped when the command ends, so its own hint to retry would not help.
-        let is_named = servers.iter().any(|server| is_of(&reply.asked, server.name.as_str()));
-        failure.hint =
-            (!is_named).then(|| "name the server, as in `SERVER.TOOL`, so that no other is waited for".to_owned());
-    } else if failure.kind == Kind::UnknownTool && !servers.is_empty() {
-        let mut enabled = servers.iter().filter(|server| server.state != State::Disabled);
-        if enabled.all(|server| server.state == State::NeedsAuth) {
-            failure.kind = Kind::NeedsAuth;
-            failure.hint = servers
-                .iter()
-                .find_map(|server| server.last_error.as_ref()?.hint.clone());
-        }
-    }
-    reply
-}
-
-/// Names the command that enables the server of a call, if the config disables it.
-fn disabled(mut reply: Reply, config: &Config) -> Reply {
-    let server = reply.server.as_ref().and_then(|name| config.servers.get(name));
-    if let (Outcome::Refused(failure), Some(name), Some(false)) =
-        (&mut reply.outcome, &reply.server, server.map(|server| server.enabled))
-        && failure.kind == Kind::Unavailable
-    {
-        failure.hint = Some(format!("`pegboard enable {name}` enables it"));
-    }
-    reply
-}
-
-/// Says how the server of a call gets a variable that it has ended for lack of.
-fn pass_on_variables(reply: &mut Reply, config: &Config) {
-    if let (Outcome::Refused(failure), Some(server)) = (&mut reply.outcome, &reply.server)
-        && let Some(advice) = needed_variables::advice_for(config, server, &failure.message)
-    {
-        failure.hint = Some(advice);
-    }
-}
-
-/// Explains a tool name that is the name of a server, or that of a tool of the demo server where there is none.
-fn misnamed(mut reply: Reply, settings: &Settings) -> Reply {
-    let name = reply.asked.as_str();
-    let Outcome::Refused(failure) = &mut reply.outcome else {
-        return reply;
-    };
-    if failure.kind != Kind::UnknownTool {
-        return reply;
-    }
-    if settings.loaded.config.servers.contains_key(name) {
-        failure.message = format!("`{name}` is a server, not a tool");
-        failure.hint = Some(format!("`pegboard tools {name}` lists its tools"));
-    } else if settings.has(name) {
-        let complaint = settings.missing(name);
-        failure.message = complaint.message;
-        failure.hint = complaint.hint;
-    } else if let Some(hint) = settings.demo_hint(name) {
-        failure.hint = Some(hint.to_owned());
-    }
-    reply
-}
-
 /// Loads the config and the arguments, or returns why the call cannot be made.
 async fn prepare(
     context: &mut Context<'_>,
     settings: &Settings,
-    options: &cli::Call,
+    options: &Call,
     request: &Request,
     problem: Option<String>,
 ) -> Result<(Config, Option<Arguments>), (Failure, Exit)> {
@@ -336,7 +277,7 @@ async fn prepare(
 }
 
 /// The message about arguments that are given in two ways.
-fn doubly_given(options: &cli::Call, request: &Request) -> Option<String> {
+fn doubly_given(options: &Call, request: &Request) -> Option<String> {
     let option = match (&options.json, &options.text) {
         (Some(_), _) => "--json",
         (None, Some(_)) => "--text",
@@ -348,7 +289,7 @@ fn doubly_given(options: &cli::Call, request: &Request) -> Option<String> {
 /// Makes the call. Dropping this cancels it. Also returns the call if it is to be repeated.
 async fn make(
     toolset: Toolset,
-    options: &cli::Call,
+    options: &Call,
     request: &Request,
     given: Option<Arguments>,
     deadline: Deadline,
@@ -438,15 +379,6 @@ async fn show_progress(mut steps: mpsc::Receiver<Progress>, output: Output, tool
     }
 }
 
-/// Returns `true` if the tool's name has this server's prefix, in any naming style.
-fn is_of(tool: &str, server: &str) -> bool {
-    let styles = [("", "."), ("", "__"), ("mcp__", "__"), ("mcp_", "_")];
-    styles.iter().any(|(before, after)| {
-        let rest = tool.strip_prefix(before).and_then(|rest| rest.strip_prefix(server));
-        rest.is_some_and(|rest| rest.starts_with(after))
-    })
-}
-
 /// Adds a warning for each server that was unavailable when an unknown tool was searched.
 fn add_unavailable(board: &Pegboard, settings: &Settings, mut report: Report) -> Report {
     // Misconfigured servers were reported when the config was loaded.
@@ -471,20 +403,5 @@ fn with_hint(failure: Failure, hint: Option<String>) -> Failure {
     match hint {
         Some(hint) => failure.hint(hint),
         None => failure,
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_name_in_any_style_tells_its_server() {
-        for tool in ["git.log", "git__log", "mcp__git__log", "mcp_git_log"] {
-            assert!(is_of(tool, "git"), "{tool}");
-        }
-        for tool in ["log", "github.log", "git_log", "mcp.git.log"] {
-            assert!(!is_of(tool, "git"), "{tool}");
-        }
     }
 }

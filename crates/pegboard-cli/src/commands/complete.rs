@@ -5,16 +5,11 @@ mod candidate;
 mod files;
 mod known_tools;
 
-use clap::{Arg, Command, CommandFactory as _};
+use clap::{Arg, Args, Command};
 use pegboard_hosts::hosts::HOSTS;
 
-use super::context::Context;
-use crate::{
-    cli::{Cli, Global, Typed},
-    exit::Exit,
-    output::Report,
-    settings::Settings,
-};
+use super::{command::Run, context::Context};
+use crate::{cli::Global, exit::Exit, output::Report, settings::Settings};
 use bash_line::BashLine;
 use candidate::Candidate;
 use known_tools::KnownTools;
@@ -22,22 +17,61 @@ use known_tools::KnownTools;
 /// The most candidates that are printed.
 const MAX_CANDIDATES: usize = 1000;
 
-/// Prints one candidate per line, with its description after a tab.
-pub(super) async fn run(mut context: Context<'_>, typed: Typed) -> Exit {
-    let mut report = Report::new(Exit::Done);
-    report.data = match typed {
-        Typed::Words(words) => lines(of_words(&words)),
-        Typed::BashLine { breaks, line } => {
-            let line = BashLine::read(&breaks, &line);
-            let found = of_words(line.words.get(1..).unwrap_or_default());
-            lines(found.into_iter().map(|one| Candidate {
-                value: line.inserted(&one.value),
-                ..one
-            }))
+/// Print the candidates for a shell's completion
+#[derive(Debug, Args)]
+#[command(hide = true)]
+pub(crate) struct Complete {
+    /// The word that is typed is empty, and not among the words
+    #[arg(long)]
+    new_word: bool,
+    /// The words are bash's `COMP_WORDBREAKS` and its line up to the cursor; the candidates are what it is to insert
+    #[arg(long)]
+    bash_line: bool,
+    /// The words after the program's name
+    #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+    words: Vec<String>,
+}
+
+/// What is typed at the shell.
+#[derive(Debug)]
+enum Typed {
+    /// The words after the program's name, without quotes. The last one is being typed.
+    Words(Vec<String>),
+    /// The line of bash up to the cursor, and the characters that break its words.
+    BashLine { breaks: String, line: String },
+}
+
+impl Complete {
+    fn into_typed(mut self) -> Typed {
+        if self.bash_line {
+            let mut words = self.words.into_iter();
+            let (breaks, line) = (words.next().unwrap_or_default(), words.next().unwrap_or_default());
+            return Typed::BashLine { breaks, line };
         }
-    };
-    context.output.never_page();
-    context.print(report).await
+        self.words.extend(self.new_word.then(String::new));
+        Typed::Words(self.words)
+    }
+}
+
+impl Run for Complete {
+    /// Prints one candidate per line, with its description after a tab.
+    async fn run(self, mut context: Context<'_>) -> Exit {
+        let mut report = Report::new(Exit::Done);
+        let definition = context.definition;
+        report.data = match self.into_typed() {
+            Typed::Words(words) => lines(of_words(definition(), &words)),
+            Typed::BashLine { breaks, line } => {
+                let line = BashLine::read(&breaks, &line);
+                let found = of_words(definition(), line.words.get(1..).unwrap_or_default());
+                lines(found.into_iter().map(|one| Candidate {
+                    value: line.inserted(&one.value),
+                    ..one
+                }))
+            }
+        };
+        context.output.never_page();
+        context.print(report).await
+    }
 }
 
 fn lines(found: impl IntoIterator<Item = Candidate>) -> String {
@@ -54,10 +88,10 @@ fn lines(found: impl IntoIterator<Item = Candidate>) -> String {
 }
 
 /// The candidates for the last word.
-fn of_words(words: &[String]) -> Vec<Candidate> {
+fn of_words(root: Command, words: &[String]) -> Vec<Candidate> {
     match words.split_last() {
-        Some((current, before)) => candidates(before, current),
-        None => candidates(&[], ""),
+        Some((current, before)) => candidates(root, before, current),
+        None => candidates(root, &[], ""),
     }
 }
 
@@ -73,8 +107,7 @@ struct Place<'a> {
     global: Global,
 }
 
-fn candidates(before: &[String], current: &str) -> Vec<Candidate> {
-    let mut root = Cli::command();
+fn candidates(mut root: Command, before: &[String], current: &str) -> Vec<Candidate> {
     root.build();
     let place = Place::find(&root, before);
     let mut found = place.candidates(current);
@@ -224,7 +257,8 @@ impl<'a> Place<'a> {
         }
     }
 
-    /// The values of an option or a positional argument, as far as they are known.
+    /// The values of an option or a positional argument, as far as they are known. An argument with the id `server` or `hosts` takes the name
+    /// of a configured server or of a host.
     fn values(&self, arg: &Arg) -> Vec<Candidate> {
         let possible = arg.get_possible_values();
         if !possible.is_empty() {
@@ -235,16 +269,8 @@ impl<'a> Place<'a> {
                 .collect();
         }
         let id = arg.get_id().as_str();
-        let is_server = match id {
-            "server" | "servers" => true,
-            "name" | "names" | "old" => arg.is_positional() && takes_server_name(&self.path),
-            _ => false,
-        };
-        let is_host = matches!(
-            (self.path.as_slice(), id),
-            (["install" | "uninstall"], "hosts") | (["import"], "from")
-        );
-        if is_host {
+        let is_server = matches!(id, "server" | "servers");
+        if id == "hosts" {
             return HOSTS.iter().map(|host| Candidate::new(host.id, host.title)).collect();
         }
         match is_server {
@@ -271,11 +297,6 @@ fn file_value(word: &str) -> Option<(&str, &str)> {
     Some((&word[..word.len() - path.len()], path))
 }
 
-/// Commands whose `NAME` is that of a configured server.
-fn takes_server_name(path: &[&str]) -> bool {
-    matches!(path, ["get" | "remove" | "rename" | "enable" | "disable" | "doctor"])
-}
-
 fn takes_value(arg: &Arg) -> bool {
     arg.get_action().takes_values()
 }
@@ -286,12 +307,18 @@ fn about(text: Option<&clap::builder::StyledStr>) -> String {
 
 #[cfg(test)]
 mod tests {
+    use clap::CommandFactory as _;
+
     use super::*;
+    use crate::commands::Cli;
 
     fn values(line: &str) -> Vec<String> {
         let words: Vec<String> = line.split(' ').map(str::to_owned).collect();
         let (current, before) = words.split_last().unwrap();
-        candidates(before, current).into_iter().map(|one| one.value).collect()
+        candidates(Cli::command(), before, current)
+            .into_iter()
+            .map(|one| one.value)
+            .collect()
     }
 
     #[test]

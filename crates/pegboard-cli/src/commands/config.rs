@@ -2,68 +2,91 @@
 
 mod toml;
 
+use clap::Args;
 use pegboard::{
     Config, Loaded, Problem,
     config::{Explained, ValueOrigin},
 };
 use serde_json::{Value, json};
 
-use super::context::{Context, empty, with_complaint};
+use super::{
+    command::{Bare, Run, With, commands},
+    context::{Context, empty, with_complaint},
+};
 use crate::{
     exit::Exit,
     output::{self, Report, Table, one_line},
     settings::{Complaint, Settings},
 };
 
-/// Shows the resolved config and every problem with its file and line. Errors make the command fail.
-pub(super) async fn show(mut context: Context<'_>) -> Exit {
-    let settings = Settings::load(&context.global);
-    let loaded = &settings.loaded;
-    let picked: Vec<&str> = settings.picked_all().collect();
-    if loaded.unreadable.is_empty()
-        && let Some(unknown) = picked.iter().find(|name| !is_known(loaded, name))
-    {
-        let complaint = settings.missing(unknown);
-        return context.refuse(&complaint, &json!({"problems": loaded.problems})).await;
+commands! {
+    /// Show the config, or what may be in one
+    #[command(
+        after_help = "Examples:\n  pegboard config show -c pegboard.toml\n  pegboard config explain github.call_timeout"
+    )]
+    pub(crate) enum ConfigCommand {
+        Show(With<Show>),
+        Explain(With<Explain>),
+        Schema(Bare<Schema>),
     }
-    let is_shown = |server: &str| picked.is_empty() || picked.contains(&server);
-    let problems: Vec<&Problem> = loaded
-        .problems
-        .iter()
-        .filter(|problem| problem.server().is_none_or(is_shown))
-        .collect();
-    let unpinned = loaded.config.unpinned();
-    let unpinned = unpinned.iter().filter(|one| is_shown(one.server.as_str()));
-    let exit = exit(problems.iter().copied());
-    let mut report = if context.output.is_json() {
-        let mut shown = loaded.show();
-        for table in ["servers", "misconfigured"] {
-            if let Some(servers) = shown[table].as_object_mut() {
-                servers.retain(|name, _| is_shown(name));
-            }
+}
+
+/// Show the config that is used, and what is wrong with it
+#[derive(Debug, Args)]
+#[command(after_help = "Example:\n  pegboard config show -c pegboard.toml")]
+pub(crate) struct Show {}
+
+impl Run for Show {
+    /// Shows the resolved config and every problem with its file and line. Errors make the command fail.
+    async fn run(self, mut context: Context<'_>) -> Exit {
+        let settings = Settings::load(&context.global);
+        let loaded = &settings.loaded;
+        let picked: Vec<&str> = settings.picked_all().collect();
+        if loaded.unreadable.is_empty()
+            && let Some(unknown) = picked.iter().find(|name| !is_known(loaded, name))
+        {
+            let complaint = settings.missing(unknown);
+            return context.refuse(&complaint, &json!({"problems": loaded.problems})).await;
         }
-        shown["problems"] = json!(problems);
-        let unpinned = unpinned.map(ToString::to_string);
-        let warnings: Vec<String> = settings
-            .demo_note()
-            .map(str::to_owned)
-            .into_iter()
-            .chain(unpinned)
+        let is_shown = |server: &str| picked.is_empty() || picked.contains(&server);
+        let problems: Vec<&Problem> = loaded
+            .problems
+            .iter()
+            .filter(|problem| problem.server().is_none_or(is_shown))
             .collect();
-        if !warnings.is_empty() {
-            shown["warnings"] = json!(warnings);
-        }
-        Report::json(exit, &shown)
-    } else {
-        if let Some(note) = settings.demo_note() {
-            context.output.note(note);
-        }
-        let mut report = Report::new(exit);
-        report.data = output::clean(&toml::of(loaded, is_shown)).into_owned();
-        unpinned.fold(report, |report, one| report.warning(&one.to_string()))
-    };
-    report = with_problems(report, problems.into_iter());
-    context.print(report).await
+        let unpinned = loaded.config.unpinned();
+        let unpinned = unpinned.iter().filter(|one| is_shown(one.server.as_str()));
+        let exit = exit(problems.iter().copied());
+        let mut report = if context.output.is_json() {
+            let mut shown = loaded.show();
+            for table in ["servers", "misconfigured"] {
+                if let Some(servers) = shown[table].as_object_mut() {
+                    servers.retain(|name, _| is_shown(name));
+                }
+            }
+            shown["problems"] = json!(problems);
+            let unpinned = unpinned.map(ToString::to_string);
+            let warnings: Vec<String> = settings
+                .demo_note()
+                .map(str::to_owned)
+                .into_iter()
+                .chain(unpinned)
+                .collect();
+            if !warnings.is_empty() {
+                shown["warnings"] = json!(warnings);
+            }
+            Report::json(exit, &shown)
+        } else {
+            if let Some(note) = settings.demo_note() {
+                context.output.note(note);
+            }
+            let mut report = Report::new(exit);
+            report.data = output::clean(&toml::of(loaded, is_shown)).into_owned();
+            unpinned.fold(report, |report, one| report.warning(&one.to_string()))
+        };
+        report = with_problems(report, problems.into_iter());
+        context.print(report).await
+    }
 }
 
 /// Whether a server is configured, usable or not.
@@ -74,46 +97,68 @@ fn is_known(loaded: &Loaded, name: &str) -> bool {
     servers.contains_key(name) || misconfigured.contains_key(name)
 }
 
-/// Shows where settings come from: all of them, those of a server, or one.
-pub(super) async fn explain(mut context: Context<'_>, what: Option<String>) -> Exit {
-    let settings = Settings::load(&context.global);
-    let loaded = &settings.loaded;
-    let report = match select(&settings, what.as_deref()) {
-        Err(complaint) => {
-            let document = json!({"settings": [], "problems": loaded.problems});
-            with_complaint(empty(&context.output, Exit::Usage, &document), &complaint)
-        }
-        Ok(found) => {
-            // Problems of other servers do not concern this one.
-            let server = what
-                .as_ref()
-                .and(found.settings.first())
-                .and_then(|one| one.server.as_ref());
-            let concerns = |problem: &&Problem| match (server, problem.server()) {
-                (Some(server), Some(other)) => server.as_str() == other,
-                _ => true,
-            };
-            let problems: Vec<&Problem> = loaded.problems.iter().filter(concerns).collect();
-            let exit = exit(problems.iter().copied());
-            if context.output.is_json() {
-                Report::json(exit, &json!({"settings": found.settings, "problems": problems}))
-            } else {
-                let mut report = Report::new(exit);
-                report.data = match found.settings.as_slice() {
-                    [one] if found.is_one => in_full(one),
-                    settings => in_a_table(settings),
-                };
-                with_problems(report, problems.into_iter())
-            }
-        }
-    };
-    context.print(report).await
+/// Tell where each setting comes from, and what it means
+#[derive(Debug, Args)]
+#[command(
+    after_help = "Examples:\n  pegboard config explain\n  pegboard config explain github\n  \
+                  pegboard config explain github.call_timeout"
+)]
+pub(crate) struct Explain {
+    /// A server, one setting of it, or a setting of the top
+    #[arg(value_name = "SERVER[.SETTING]")]
+    what: Option<String>,
 }
 
-/// Prints the JSON Schema of config files.
-pub(super) async fn schema(mut context: Context<'_>) -> Exit {
-    let report = Report::json(Exit::Done, &Config::schema());
-    context.print(report).await
+impl Run for Explain {
+    /// Shows where settings come from: all of them, those of a server, or one.
+    async fn run(self, mut context: Context<'_>) -> Exit {
+        let settings = Settings::load(&context.global);
+        let loaded = &settings.loaded;
+        let report = match select(&settings, self.what.as_deref()) {
+            Err(complaint) => {
+                let document = json!({"settings": [], "problems": loaded.problems});
+                with_complaint(empty(&context.output, Exit::Usage, &document), &complaint)
+            }
+            Ok(found) => {
+                // Problems of other servers do not concern this one.
+                let server = self
+                    .what
+                    .as_ref()
+                    .and(found.settings.first())
+                    .and_then(|one| one.server.as_ref());
+                let concerns = |problem: &&Problem| match (server, problem.server()) {
+                    (Some(server), Some(other)) => server.as_str() == other,
+                    _ => true,
+                };
+                let problems: Vec<&Problem> = loaded.problems.iter().filter(concerns).collect();
+                let exit = exit(problems.iter().copied());
+                if context.output.is_json() {
+                    Report::json(exit, &json!({"settings": found.settings, "problems": problems}))
+                } else {
+                    let mut report = Report::new(exit);
+                    report.data = match found.settings.as_slice() {
+                        [one] if found.is_one => in_full(one),
+                        settings => in_a_table(settings),
+                    };
+                    with_problems(report, problems.into_iter())
+                }
+            }
+        };
+        context.print(report).await
+    }
+}
+
+/// Print the JSON Schema of config files
+#[derive(Debug, Args)]
+#[command(after_help = "Example:\n  pegboard config schema > pegboard.schema.json")]
+pub(crate) struct Schema {}
+
+impl Run for Schema {
+    /// Prints the JSON Schema of config files.
+    async fn run(self, mut context: Context<'_>) -> Exit {
+        let report = Report::json(Exit::Done, &Config::schema());
+        context.print(report).await
+    }
 }
 
 fn exit<'a>(mut problems: impl Iterator<Item = &'a Problem>) -> Exit {

@@ -29,8 +29,10 @@ const STOPPED: Duration = Duration::from_millis(100);
 const CATCH_UP: Duration = Duration::from_secs(2);
 
 /// The context of a command.
-pub(super) struct Context<'a> {
+pub(crate) struct Context<'a> {
     pub(super) global: Global,
+    /// Defines all commands, for texts about them.
+    pub(super) definition: fn() -> clap::Command,
     pub(super) output: Output,
     pub(super) signals: &'a mut Signals,
     pub(super) deadline: Deadline,

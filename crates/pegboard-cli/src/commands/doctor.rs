@@ -23,16 +23,18 @@ mod urls;
 
 use std::path::Path;
 
+use clap::Args;
 use pegboard::{Config, ServerName, config::Transport};
 use serde_json::json;
 
 use super::{
     agreement,
+    command::Run,
     context::{Context, Ending},
 };
 use crate::{
-    cli::Doctor,
     exit::Exit,
+    logging::LogUse,
     output::{self, Output, Paint, Report},
     settings::{Complaint, Settings},
 };
@@ -45,38 +47,66 @@ use stopped::Stopped;
 /// The most rounds of fixing and looking again.
 const MAX_ROUNDS: usize = 8;
 
-pub(super) async fn run(mut context: Context<'_>, options: Doctor) -> Exit {
-    let empty = screen::json(&[], &Fixes::default());
-    let sections = match diagnose(&mut context, &options).await {
-        Ok(sections) => sections,
-        Err(stopped) => return stopped.end(context, &empty).await,
-    };
-    if options.dry_run {
-        let would = apply(&remedies(&sections, &[]), true, &context.output);
-        let fixes = Fixes {
-            would,
-            ..Fixes::default()
+/// Try each step of reaching a server, and say what to mend
+#[derive(Debug, Args)]
+#[command(
+    after_help = "Examples:\n  pegboard doctor\n  pegboard doctor github --fix\n  pegboard doctor --offline -o json"
+)]
+#[expect(clippy::struct_excessive_bools, reason = "each is an option of its own")]
+pub(crate) struct Doctor {
+    /// Only these servers; all when none is given
+    #[arg(id = "server", value_name = "SERVER")]
+    names: Vec<String>,
+    /// Mend what can be mended safely, after a question
+    #[arg(long)]
+    fix: bool,
+    /// Apply the fixes without a question
+    #[arg(short, long, requires = "fix")]
+    yes: bool,
+    /// Show what `--fix` would change, and change nothing
+    #[arg(long, requires = "fix")]
+    dry_run: bool,
+    /// Start no server and connect to none
+    #[arg(long)]
+    offline: bool,
+}
+
+impl Run for Doctor {
+    const LOG: LogUse = LogUse::FINDINGS;
+
+    async fn run(self, mut context: Context<'_>) -> Exit {
+        let empty = screen::json(&[], &Fixes::default());
+        let sections = match diagnose(&mut context, &self).await {
+            Ok(sections) => sections,
+            Err(stopped) => return stopped.end(context, &empty).await,
         };
-        return finish(&mut context, &sections, &fixes, 0).await;
-    }
-    if !options.fix {
-        let fixable = remedies(&sections, &[]).len();
-        return finish(&mut context, &sections, &Fixes::default(), fixable).await;
-    }
-    let mut mending = Mending {
-        sections,
-        fixes: Fixes::default(),
-        tried: Vec::new(),
-    };
-    for _ in 0..MAX_ROUNDS {
-        match mending.round(&mut context, &options).await {
-            Ok(true) => {}
-            Ok(false) => break,
-            Err(stopped) => return stopped.end(context, &screen::json(&[], &mending.fixes)).await,
+        if self.dry_run {
+            let would = apply(&remedies(&sections, &[]), true, &context.output);
+            let fixes = Fixes {
+                would,
+                ..Fixes::default()
+            };
+            return finish(&mut context, &sections, &fixes, 0).await;
         }
+        if !self.fix {
+            let fixable = remedies(&sections, &[]).len();
+            return finish(&mut context, &sections, &Fixes::default(), fixable).await;
+        }
+        let mut mending = Mending {
+            sections,
+            fixes: Fixes::default(),
+            tried: Vec::new(),
+        };
+        for _ in 0..MAX_ROUNDS {
+            match mending.round(&mut context, &self).await {
+                Ok(true) => {}
+                Ok(false) => break,
+                Err(stopped) => return stopped.end(context, &screen::json(&[], &mending.fixes)).await,
+            }
+        }
+        let left = remedies(&mending.sections, &mending.tried).len();
+        finish(&mut context, &mending.sections, &mending.fixes, left).await
     }
-    let left = remedies(&mending.sections, &mending.tried).len();
-    finish(&mut context, &mending.sections, &mending.fixes, left).await
 }
 
 /// The repeated fixing and looking again of `--fix`: what one fix uncovers, such as the problems of a file that could not be used before, the next

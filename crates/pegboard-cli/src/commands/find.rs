@@ -2,6 +2,7 @@
 
 mod adding;
 mod listed;
+mod options;
 
 use std::collections::BTreeSet;
 
@@ -10,10 +11,10 @@ use serde_json::{Value, json};
 
 use super::{
     agreement::{agrees, can_ask},
+    command::Run,
     context::{Context, Ending, interrupted, time_up},
 };
 use crate::{
-    cli::Find,
     exit::Exit,
     output::Report,
     registry::{Entry, OFFICIAL, Registry, RegistryError, Status},
@@ -21,6 +22,7 @@ use crate::{
 };
 
 use adding::Plan;
+pub(super) use options::Find;
 
 /// The most pages that are read for one search.
 const MAX_PAGES: usize = 20;
@@ -35,38 +37,40 @@ struct Found {
     unreadable: usize,
 }
 
-pub(super) async fn run(mut context: Context<'_>, options: Find) -> Exit {
-    let address = options
-        .registry
-        .clone()
-        .or_else(|| std::env::var("PEGBOARD_REGISTRY").ok().filter(|url| !url.is_empty()))
-        .unwrap_or_else(|| OFFICIAL.to_owned());
-    let nothing = document(&address, &Found::default());
-    let registry = match Registry::at(&address) {
-        Ok(registry) => registry,
-        Err(error) => return context.refuse(&complaint(&error), &nothing).await,
-    };
-    context.output.waiting(&format!("asking {}", registry.address()));
-    let found = match context.work(search(&registry, &options)).await {
-        Ending::Done(Ok(found)) => found,
-        Ending::Done(Err(error)) => return context.refuse(&complaint(&error), &nothing).await,
-        Ending::TimeUp => {
-            let report = time_up(&context.output, &nothing);
-            return context.print(report).await;
+impl Run for Find {
+    async fn run(self, mut context: Context<'_>) -> Exit {
+        let address = self
+            .registry
+            .clone()
+            .or_else(|| std::env::var("PEGBOARD_REGISTRY").ok().filter(|url| !url.is_empty()))
+            .unwrap_or_else(|| OFFICIAL.to_owned());
+        let nothing = document(&address, &Found::default());
+        let registry = match Registry::at(&address) {
+            Ok(registry) => registry,
+            Err(error) => return context.refuse(&complaint(&error), &nothing).await,
+        };
+        context.output.waiting(&format!("asking {}", registry.address()));
+        let found = match context.work(search(&registry, &self)).await {
+            Ending::Done(Ok(found)) => found,
+            Ending::Done(Err(error)) => return context.refuse(&complaint(&error), &nothing).await,
+            Ending::TimeUp => {
+                let report = time_up(&context.output, &nothing);
+                return context.print(report).await;
+            }
+            Ending::Interrupted => {
+                let report = interrupted(&context.output, &nothing);
+                return context.print(report).await;
+            }
+        };
+        if self.add && !found.entries.is_empty() {
+            return add(context, &self, &registry, &found).await;
         }
-        Ending::Interrupted => {
-            let report = interrupted(&context.output, &nothing);
-            return context.print(report).await;
+        let mut report = report(&context, &registry, &found);
+        if self.add {
+            report.exit = Exit::Usage;
         }
-    };
-    if options.add && !found.entries.is_empty() {
-        return add(context, &options, &registry, &found).await;
+        context.print(report).await
     }
-    let mut report = report(&context, &registry, &found);
-    if options.add {
-        report.exit = Exit::Usage;
-    }
-    context.print(report).await
 }
 
 /// Adds the server that is meant, after a question.

@@ -1,16 +1,20 @@
 //! `pegboard generate`: typed wrappers of a server's tools.
 
-use std::{fs, path::Path};
+use std::{
+    fs,
+    path::{Path, PathBuf},
+};
 
+use clap::Args;
 use pegboard::deadline::Deadline;
 use serde_json::{Value, json};
 
 use super::{
+    command::Run,
     context::{Context, Ending, ServerSource, interrupted, time_up},
     starting::StartingServers,
 };
 use crate::{
-    cli::Generate,
     exit::Exit,
     generate::{Definition, Language, generate},
     output::Report,
@@ -20,54 +24,76 @@ use crate::{
 /// What the first line of every generated file has.
 const MARK: &str = "Made by `pegboard generate";
 
-pub(super) async fn run(mut context: Context<'_>, mut options: Generate) -> Exit {
-    options.out.take_if(|path| path.as_os_str() == "-");
-    let mut settings = Settings::load(&context.global);
-    let nothing = document(&options, 0, None);
-    let config = match settings
-        .usable_one(&options.server)
-        .and_then(|config| check_file(&options).map(|()| config))
-    {
-        Ok(config) => config,
-        Err(complaint) => return context.refuse(&complaint, &nothing).await,
-    };
-    settings.announce(&context.output);
-    let servers: ServerSource = context.servers(&settings).await;
-    let starting = StartingServers::new(&config);
-    let board = servers.board(config).open();
-    let deadline: Deadline = context.deadline;
-    let toolset = board.toolset();
-    let listing = toolset.list(deadline.remaining());
-    let what = format!("asking {} for its tools", options.server);
-    let report = match context.waiting(&starting, &what, &board, listing).await {
-        Ending::TimeUp => time_up(&context.output, &nothing),
-        Ending::Interrupted => interrupted(&context.output, &nothing),
-        Ending::Done(listing) => match listing.unavailable.first() {
-            Some(unavailable) => {
-                let exit = match unavailable.state {
-                    pegboard::State::NeedsAuth => Exit::SignIn,
-                    _ => Exit::Unavailable,
-                };
-                let message = format!("server `{}`: {}", unavailable.server, unavailable.error);
-                super::context::empty(&context.output, exit, &nothing).error(&message, unavailable.hint.as_deref())
-            }
-            None => {
-                let is_wanted =
-                    |server: Option<&Value>| server.and_then(Value::as_str) == Some(options.server.as_str());
-                // The JSON of the listing is what `tools -o json` prints.
-                let tools = serde_json::to_value(&listing.tools).unwrap_or_default();
-                let tools = tools.as_array().cloned().unwrap_or_default();
-                let tools: Vec<Definition> = tools
-                    .iter()
-                    .filter(|tool| is_wanted(tool.get("server")))
-                    .filter_map(definition)
-                    .collect();
-                let source = generate(options.language, &options.server, &tools);
-                finished(&context, &options, &tools, source)
-            }
-        },
-    };
-    context.close(&board, report).await
+/// Write typed wrappers of a server's tools
+#[derive(Debug, Args)]
+#[command(
+    after_help = "Examples:\n  pegboard generate ts github --out github.ts\n  pegboard generate cli github --out github.py"
+)]
+pub(crate) struct Generate {
+    /// What to generate
+    #[arg(value_enum, value_name = "ts|python|rust|cli", hide_possible_values = true)]
+    language: Language,
+    /// The server whose tools are wrapped
+    #[arg(value_name = "SERVER")]
+    server: String,
+    /// Write to this file, not to stdout; - is stdout
+    #[arg(long, value_name = "FILE")]
+    out: Option<PathBuf>,
+    /// Replace a file that was not generated
+    #[arg(long, requires = "out")]
+    force: bool,
+}
+
+impl Run for Generate {
+    async fn run(mut self, mut context: Context<'_>) -> Exit {
+        self.out.take_if(|path| path.as_os_str() == "-");
+        let mut settings = Settings::load(&context.global);
+        let nothing = document(&self, 0, None);
+        let config = match settings
+            .usable_one(&self.server)
+            .and_then(|config| check_file(&self).map(|()| config))
+        {
+            Ok(config) => config,
+            Err(complaint) => return context.refuse(&complaint, &nothing).await,
+        };
+        settings.announce(&context.output);
+        let servers: ServerSource = context.servers(&settings).await;
+        let starting = StartingServers::new(&config);
+        let board = servers.board(config).open();
+        let deadline: Deadline = context.deadline;
+        let toolset = board.toolset();
+        let listing = toolset.list(deadline.remaining());
+        let what = format!("asking {} for its tools", self.server);
+        let report = match context.waiting(&starting, &what, &board, listing).await {
+            Ending::TimeUp => time_up(&context.output, &nothing),
+            Ending::Interrupted => interrupted(&context.output, &nothing),
+            Ending::Done(listing) => match listing.unavailable.first() {
+                Some(unavailable) => {
+                    let exit = match unavailable.state {
+                        pegboard::State::NeedsAuth => Exit::SignIn,
+                        _ => Exit::Unavailable,
+                    };
+                    let message = format!("server `{}`: {}", unavailable.server, unavailable.error);
+                    super::context::empty(&context.output, exit, &nothing).error(&message, unavailable.hint.as_deref())
+                }
+                None => {
+                    let is_wanted =
+                        |server: Option<&Value>| server.and_then(Value::as_str) == Some(self.server.as_str());
+                    // The JSON of the listing is what `tools -o json` prints.
+                    let tools = serde_json::to_value(&listing.tools).unwrap_or_default();
+                    let tools = tools.as_array().cloned().unwrap_or_default();
+                    let tools: Vec<Definition> = tools
+                        .iter()
+                        .filter(|tool| is_wanted(tool.get("server")))
+                        .filter_map(definition)
+                        .collect();
+                    let source = generate(self.language, &self.server, &tools);
+                    finished(&context, &self, &tools, source)
+                }
+            },
+        };
+        context.close(&board, report).await
+    }
 }
 
 fn definition(tool: &Value) -> Option<Definition> {

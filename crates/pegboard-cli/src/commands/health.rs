@@ -8,6 +8,7 @@ use std::{
     time::Duration,
 };
 
+use clap::Args;
 use serde_json::json;
 use tokio::{
     io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt},
@@ -16,9 +17,11 @@ use tokio::{
 };
 use url::Url;
 
-use super::context::{Context, empty};
+use super::{
+    command::Run,
+    context::{Context, empty},
+};
 use crate::{
-    cli::Health,
     exit::Exit,
     output,
     settings::{Complaint, Settings},
@@ -41,45 +44,59 @@ struct Answer {
     body: String,
 }
 
-pub(super) async fn run(mut context: Context<'_>, options: Health) -> Exit {
-    let path = if options.ready { "readyz" } else { "livez" };
-    let target = match &options.url {
-        Some(url) => parse(url).map(|url| (url, Trust::System)),
-        None => of_config(&Settings::load(&context.global)),
-    };
-    let (url, trust) = match target {
-        Ok((base, trust)) => (below(&base, path), trust),
-        Err(complaint) => {
-            let nothing = json!({"ok": false, "url": null, "status": null, "error": complaint.message});
-            return context.refuse(&complaint, &nothing).await;
+/// Check whether a running `serve` is alive, or ready
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  pegboard health\n  pegboard health --ready --url http://127.0.0.1:8080")]
+pub(crate) struct Health {
+    /// Where it listens, instead of `listen` of the config
+    #[arg(long)]
+    url: Option<String>,
+    /// Check that it is ready to take calls, not only alive
+    #[arg(long)]
+    ready: bool,
+}
+
+impl Run for Health {
+    async fn run(self, mut context: Context<'_>) -> Exit {
+        let path = if self.ready { "readyz" } else { "livez" };
+        let target = match &self.url {
+            Some(url) => parse(url).map(|url| (url, Trust::System)),
+            None => of_config(&Settings::load(&context.global)),
+        };
+        let (url, trust) = match target {
+            Ok((base, trust)) => (below(&base, path), trust),
+            Err(complaint) => {
+                let nothing = json!({"ok": false, "url": null, "status": null, "error": complaint.message});
+                return context.refuse(&complaint, &nothing).await;
+            }
+        };
+        let limit = context.global.timeout.unwrap_or(LIMIT).min(LIMIT);
+        let asked = tokio::select! {
+            biased;
+            () = context.signals.heard() => return Exit::Interrupted,
+            asked = timeout(limit, ask(&url, &trust)) => asked,
+        };
+        let (status, problem) = match asked {
+            Ok(Ok(answer)) => (Some(answer.status), problem(&answer, self.ready)),
+            Ok(Err(error)) => (None, Some(format!("{url} cannot be reached: {error}"))),
+            Err(_) => (None, Some(format!("{url} has not answered within {limit:?}"))),
+        };
+        let hint = match (status, &self.url) {
+            (Some(_), _) => None,
+            (None, None) => Some("`pegboard serve` starts the service; `--url URL` asks one at another address"),
+            (None, Some(_)) => Some("`pegboard serve` says at its start at which address it listens"),
+        };
+        // `ToolError` is the code 1, which health checks expect.
+        let exit = problem.as_ref().map_or(Exit::Done, |_| Exit::ToolError);
+        let document = json!({"ok": problem.is_none(), "url": url.as_str(), "status": status, "error": problem});
+        let mut report = empty(&context.output, exit, &document);
+        match &problem {
+            Some(problem) => report = report.error(problem, hint),
+            None if context.output.is_json() => {}
+            None => report.data = if self.ready { "ready\n" } else { "alive\n" }.to_owned(),
         }
-    };
-    let limit = context.global.timeout.unwrap_or(LIMIT).min(LIMIT);
-    let asked = tokio::select! {
-        biased;
-        () = context.signals.heard() => return Exit::Interrupted,
-        asked = timeout(limit, ask(&url, &trust)) => asked,
-    };
-    let (status, problem) = match asked {
-        Ok(Ok(answer)) => (Some(answer.status), problem(&answer, options.ready)),
-        Ok(Err(error)) => (None, Some(format!("{url} cannot be reached: {error}"))),
-        Err(_) => (None, Some(format!("{url} has not answered within {limit:?}"))),
-    };
-    let hint = match (status, &options.url) {
-        (Some(_), _) => None,
-        (None, None) => Some("`pegboard serve` starts the service; `--url URL` asks one at another address"),
-        (None, Some(_)) => Some("`pegboard serve` says at its start at which address it listens"),
-    };
-    // `ToolError` is the code 1, which health checks expect.
-    let exit = problem.as_ref().map_or(Exit::Done, |_| Exit::ToolError);
-    let document = json!({"ok": problem.is_none(), "url": url.as_str(), "status": status, "error": problem});
-    let mut report = empty(&context.output, exit, &document);
-    match &problem {
-        Some(problem) => report = report.error(problem, hint),
-        None if context.output.is_json() => {}
-        None => report.data = if options.ready { "ready\n" } else { "alive\n" }.to_owned(),
+        context.print(report).await
     }
-    context.print(report).await
 }
 
 /// Why an answer is not a good one.

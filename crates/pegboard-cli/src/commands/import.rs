@@ -5,6 +5,7 @@ pub(super) mod screen;
 
 use std::sync::Arc;
 
+use clap::Args;
 use pegboard_hosts::{
     hosts::Folders,
     import::{ImportOptions, Plan, save},
@@ -13,56 +14,91 @@ use serde_json::{Value, json};
 
 use super::{
     agreement,
+    command::Run,
     context::{Context, Ending, interrupted, time_up},
 };
 use crate::{
-    cli::{Global, Import},
+    cli::{Global, hide_unless_for_files},
     exit::Exit,
     output::Report,
     settings::{self, Complaint},
 };
 
-/// Shows what is found, asks, and writes it.
-pub(super) async fn run(mut context: Context<'_>, options: Import) -> Exit {
-    let is_dry = options.dry_run;
-    let is_agreed = options.yes;
-    let global = context.global.clone();
-    let mut plan = match blocking(&mut context, move || prepare(&global, &options)).await {
-        Ok(Ok(plan)) => plan,
-        Ok(Err(complaint)) => return context.refuse(&complaint, &empty()).await,
-        Err(exit) => return exit,
-    };
-    let is_shown = !is_dry && !is_agreed && plan.has_work();
-    if is_shown && let Err(exit) = agree(&mut context, &mut plan).await {
-        return exit;
+/// Copy the servers of other programs into the config
+#[derive(Debug, Args)]
+#[command(
+    after_help = "Examples:\n  pegboard import --dry-run\n  pegboard import claude cursor\n  pegboard import --yes mcp.json"
+)]
+#[expect(clippy::struct_excessive_bools, reason = "each is an option of its own")]
+pub(crate) struct Import {
+    /// Hosts such as claude or cursor, or config files; without any, all
+    /// hosts that are found
+    #[arg(id = "hosts", value_name = "HOST|FILE")]
+    pub(super) from: Vec<String>,
+    /// Also what a host uses only in other projects
+    #[arg(long)]
+    pub(super) all: bool,
+    /// Read the hosts' files of this project, and write to its config
+    #[arg(long)]
+    pub(super) project: bool,
+    /// Replace servers of the same name
+    #[arg(long)]
+    pub(super) force: bool,
+    /// Show what would be done, and do nothing
+    #[arg(long)]
+    pub(super) dry_run: bool,
+    /// Do not ask
+    #[arg(short, long)]
+    pub(super) yes: bool,
+}
+
+impl Run for Import {
+    fn adjust(arg: clap::Arg) -> clap::Arg {
+        hide_unless_for_files(arg)
     }
-    plan.settle_inputs();
-    let plan = Arc::new(plan);
-    let is_written = !is_dry && plan.has_work();
-    if is_written {
-        let plan_of_edit = Arc::clone(&plan);
-        let done = match blocking(&mut context, move || plan_of_edit.edit()).await {
-            Ok(edited) => edited.and_then(save),
+
+    /// Shows what is found, asks, and writes it.
+    async fn run(self, mut context: Context<'_>) -> Exit {
+        let is_dry = self.dry_run;
+        let is_agreed = self.yes;
+        let global = context.global.clone();
+        let mut plan = match blocking(&mut context, move || prepare(&global, &self)).await {
+            Ok(Ok(plan)) => plan,
+            Ok(Err(complaint)) => return context.refuse(&complaint, &empty()).await,
             Err(exit) => return exit,
         };
-        if let Err(error) = done {
-            return context.refuse(&error.into(), &screen::document(&plan, false)).await;
+        let is_shown = !is_dry && !is_agreed && plan.has_work();
+        if is_shown && let Err(exit) = agree(&mut context, &mut plan).await {
+            return exit;
         }
-    }
-    let mut report = match context.output.is_json() {
-        true => Report::json(Exit::Done, &screen::document(&plan, is_written)),
-        false => Report::new(Exit::Done),
-    };
-    if !context.output.is_json() {
-        if !is_shown {
-            report.data = screen::text(&plan);
+        plan.settle_inputs();
+        let plan = Arc::new(plan);
+        let is_written = !is_dry && plan.has_work();
+        if is_written {
+            let plan_of_edit = Arc::clone(&plan);
+            let done = match blocking(&mut context, move || plan_of_edit.edit()).await {
+                Ok(edited) => edited.and_then(save),
+                Err(exit) => return exit,
+            };
+            if let Err(error) = done {
+                return context.refuse(&error.into(), &screen::document(&plan, false)).await;
+            }
         }
-        report.data.push_str(&screen::ending(&plan, is_written));
+        let mut report = match context.output.is_json() {
+            true => Report::json(Exit::Done, &screen::document(&plan, is_written)),
+            false => Report::new(Exit::Done),
+        };
+        if !context.output.is_json() {
+            if !is_shown {
+                report.data = screen::text(&plan);
+            }
+            report.data.push_str(&screen::ending(&plan, is_written));
+        }
+        for warning in screen::warnings(&plan, is_written) {
+            report = report.warning(&warning);
+        }
+        context.print(report).await
     }
-    for warning in screen::warnings(&plan, is_written) {
-        report = report.warning(&warning);
-    }
-    context.print(report).await
 }
 
 /// Runs what reads and computes without waiting, which a signal and the deadline end: its result is dropped then.

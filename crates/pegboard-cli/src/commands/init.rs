@@ -4,6 +4,7 @@ mod first_config;
 
 use std::{collections::BTreeMap, fmt::Write as _};
 
+use clap::Args;
 use pegboard_hosts::{
     hosts::{Folders, Host, find_present},
     import::{Plan, Row},
@@ -13,13 +14,14 @@ use serde_json::json;
 
 use super::{
     agreement,
+    command::Run,
     context::{Context, Ending, interrupted, time_up},
     doctor,
-    import::{self, inputs, screen},
-    install::{self, Done, Twice},
+    import::{self, Import, inputs, screen},
+    install::{self, Done, Install, Twice},
 };
 use crate::{
-    cli::{Import, Init, Install},
+    cli::hide_unless_for_files,
     exit::Exit,
     output::{Report, one_line},
     settings::{Complaint, Settings},
@@ -28,112 +30,134 @@ use crate::{
 /// The name of Pegboard's entry in hosts.
 const NAME: &str = "pegboard";
 
-/// Sets Pegboard up. No server is started.
-pub(super) async fn run(mut context: Context<'_>, options: Init) -> Exit {
-    let nothing = json!({"file": null, "imported": null, "hosts": []});
-    if !options.yes && !options.dry_run && !agreement::can_ask() {
-        let complaint = Complaint {
-            message: "there is no terminal to ask at".to_owned(),
-            hint: Some(
-                "`pegboard init --yes` does everything with defaults, `--dry-run` shows what that is".to_owned(),
-            ),
-            exit: Exit::Refused,
+/// Set Pegboard up: import servers, and enter it in hosts
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  pegboard init\n  pegboard init --yes")]
+pub(crate) struct Init {
+    /// Move the hosts' own servers into the config, so that they get them
+    /// from here
+    #[arg(long)]
+    take_over: bool,
+    /// Do not ask
+    #[arg(short, long)]
+    yes: bool,
+    /// Show what would be done, and do nothing
+    #[arg(long)]
+    dry_run: bool,
+}
+
+impl Run for Init {
+    fn adjust(arg: clap::Arg) -> clap::Arg {
+        hide_unless_for_files(arg)
+    }
+
+    /// Sets Pegboard up. No server is started.
+    async fn run(self, mut context: Context<'_>) -> Exit {
+        let nothing = json!({"file": null, "imported": null, "hosts": []});
+        if !self.yes && !self.dry_run && !agreement::can_ask() {
+            let complaint = Complaint {
+                message: "there is no terminal to ask at".to_owned(),
+                hint: Some(
+                    "`pegboard init --yes` does everything with defaults, `--dry-run` shows what that is".to_owned(),
+                ),
+                exit: Exit::Refused,
+            };
+            return context.refuse(&complaint, &nothing).await;
+        }
+        let output = context.output.clone();
+        let prepared = prepare(&context, &self);
+        let (folders, mut plan) = match prepared {
+            Ok(prepared) => prepared,
+            Err(complaint) => return context.refuse(&complaint, &nothing).await,
         };
-        return context.refuse(&complaint, &nothing).await;
-    }
-    let output = context.output.clone();
-    let prepared = prepare(&context, &options);
-    let (folders, mut plan) = match prepared {
-        Ok(prepared) => prepared,
-        Err(complaint) => return context.refuse(&complaint, &nothing).await,
-    };
-    let is_first = !plan.has_work() && is_without_config(&context, &plan);
-    let hosts = find_present(&folders);
-    let is_asking = !options.yes && !options.dry_run;
-    let mut answers = Answers {
-        imports: true,
-        installs: true,
-        takes_over: options.take_over,
-    };
-    if is_asking {
-        let asked = ask(&mut plan, is_first, &hosts, options.take_over, &output);
-        match context.work(asked).await {
-            Ending::Done(given) => answers = given,
-            Ending::TimeUp => return context.print(time_up(&output, &nothing)).await,
-            Ending::Interrupted => return context.print(interrupted(&output, &nothing)).await,
-        }
-    }
-    let is_first = is_first && answers.imports;
-    if answers.takes_over {
-        for left in leave_what_would_not_work(&mut plan, false) {
-            // Without questions, the table that is printed later says it.
-            if is_asking {
-                output.note(&left);
+        let is_first = !plan.has_work() && is_without_config(&context, &plan);
+        let hosts = find_present(&folders);
+        let is_asking = !self.yes && !self.dry_run;
+        let mut answers = Answers {
+            imports: true,
+            installs: true,
+            takes_over: self.take_over,
+        };
+        if is_asking {
+            let asked = ask(&mut plan, is_first, &hosts, self.take_over, &output);
+            match context.work(asked).await {
+                Ending::Done(given) => answers = given,
+                Ending::TimeUp => return context.print(time_up(&output, &nothing)).await,
+                Ending::Interrupted => return context.print(interrupted(&output, &nothing)).await,
             }
         }
-    }
-    let unset = plan.unset_variables();
-    let done = carry_out(&context, &options, &mut plan, &hosts, &folders, &answers);
-    let done = done.and_then(|done| match is_first && !options.dry_run {
-        true => first_config::write(&plan.file).map(|()| done),
-        false => Ok(done),
-    });
-    let report = match done {
-        Err(complaint) => return context.refuse(&complaint, &nothing).await,
-        Ok(done) => {
-            let is_written = answers.imports && !options.dry_run && plan.has_work();
-            let is_something = !done.changes.is_empty() || (answers.imports && plan.has_work()) || is_first;
-            let checked = match options.dry_run {
-                true => None,
-                false => doctor::overview(&mut context).await,
-            };
-            let exit = match is_something || done.skipped.is_empty() {
-                true => Exit::Done,
-                false => Exit::ToolError,
-            };
-            let twice = Twice::of(&done.changes, &plan, answers.imports, &context.global, false);
-            let mut warnings = screen::warnings(&plan, is_written);
-            warnings.extend(done.warnings());
-            if is_first {
-                warnings.extend(first_config::warning());
+        let is_first = is_first && answers.imports;
+        if answers.takes_over {
+            for left in leave_what_would_not_work(&mut plan, false) {
+                // Without questions, the table that is printed later says it.
+                if is_asking {
+                    output.note(&left);
+                }
             }
-            if output.is_json() {
-                let hosts: Vec<_> = done.changes.iter().map(install::screen::document).collect();
-                let document = json!({
-                    "file": plan.file, "imported": screen::document(&plan, is_written), "hosts": hosts, "skipped": done.skipped(),
-                    "twice": Twice::documents(&twice), "first_config": is_first, "checked": checked, "unset_variables": unset, "dry_run": options.dry_run,
-                });
-                with_warnings(Report::json(exit, &document), &warnings)
-            } else {
-                let mut report = Report::new(exit);
-                if !is_asking {
-                    report.data = overview(&hosts, &plan);
-                }
-                if answers.imports {
-                    let ending = screen::ending(&plan, is_written);
-                    report.data.push_str(&ending.replace("next: pegboard doctor\n", ""));
-                }
+        }
+        let unset = plan.unset_variables();
+        let done = carry_out(&context, &self, &mut plan, &hosts, &folders, &answers);
+        let done = done.and_then(|done| match is_first && !self.dry_run {
+            true => first_config::write(&plan.file).map(|()| done),
+            false => Ok(done),
+        });
+        let report = match done {
+            Err(complaint) => return context.refuse(&complaint, &nothing).await,
+            Ok(done) => {
+                let is_written = answers.imports && !self.dry_run && plan.has_work();
+                let is_something = !done.changes.is_empty() || (answers.imports && plan.has_work()) || is_first;
+                let checked = match self.dry_run {
+                    true => None,
+                    false => doctor::overview(&mut context).await,
+                };
+                let exit = match is_something || done.skipped.is_empty() {
+                    true => Exit::Done,
+                    false => Exit::ToolError,
+                };
+                let twice = Twice::of(&done.changes, &plan, answers.imports, &context.global, false);
+                let mut warnings = screen::warnings(&plan, is_written);
+                warnings.extend(done.warnings());
                 if is_first {
-                    let would = if options.dry_run { "would be " } else { "" };
-                    let file = plan.file.display();
-                    let _ = writeln!(
-                        report.data,
-                        "a first config with the built-in demo server {would}written to {file}"
-                    );
+                    warnings.extend(first_config::warning());
                 }
-                report
-                    .data
-                    .push_str(&install::screen::text(&done.changes, options.dry_run));
-                report.data.push_str(&Twice::text(&twice, options.dry_run));
-                if let Some(checked) = checked {
-                    let _ = writeln!(report.data, "{checked}");
+                if output.is_json() {
+                    let hosts: Vec<_> = done.changes.iter().map(install::screen::document).collect();
+                    let document = json!({
+                        "file": plan.file, "imported": screen::document(&plan, is_written), "hosts": hosts, "skipped": done.skipped(),
+                        "twice": Twice::documents(&twice), "first_config": is_first, "checked": checked, "unset_variables": unset, "dry_run": self.dry_run,
+                    });
+                    with_warnings(Report::json(exit, &document), &warnings)
+                } else {
+                    let mut report = Report::new(exit);
+                    if !is_asking {
+                        report.data = overview(&hosts, &plan);
+                    }
+                    if answers.imports {
+                        let ending = screen::ending(&plan, is_written);
+                        report.data.push_str(&ending.replace("next: pegboard doctor\n", ""));
+                    }
+                    if is_first {
+                        let would = if self.dry_run { "would be " } else { "" };
+                        let file = plan.file.display();
+                        let _ = writeln!(
+                            report.data,
+                            "a first config with the built-in demo server {would}written to {file}"
+                        );
+                    }
+                    report
+                        .data
+                        .push_str(&install::screen::text(&done.changes, self.dry_run));
+                    report.data.push_str(&Twice::text(&twice, self.dry_run));
+                    if let Some(checked) = checked {
+                        let _ = writeln!(report.data, "{checked}");
+                    }
+                    report.data.push_str(&next(&plan, &unset));
+                    with_warnings(report, &warnings)
                 }
-                report.data.push_str(&next(&plan, &unset));
-                with_warnings(report, &warnings)
             }
-        }
-    };
-    context.print(report).await
+        };
+        context.print(report).await
+    }
 }
 
 fn with_warnings(report: Report, warnings: &[String]) -> Report {

@@ -1,9 +1,11 @@
 //! `pegboard install` and `uninstall`: enters Pegboard in the config files of hosts, and takes it out again.
 
+mod options;
 pub(super) mod screen;
 mod take_over;
 mod twice;
 
+use clap::Args;
 use pegboard::url::Url;
 use pegboard_hosts::{
     hosts::{self, Connection, HOSTS, Host},
@@ -11,33 +13,45 @@ use pegboard_hosts::{
 };
 use serde_json::{Value, json};
 
-use super::{context::Context, import, serving};
+use super::{
+    command::Run,
+    context::Context,
+    import::{self, Import},
+    serving,
+};
 use crate::{
-    cli::{Global, Import, Install, Uninstall},
+    cli::{Global, hide_unless_for_files},
     exit::Exit,
     output::{Report, clean},
     settings::{Complaint, Settings},
 };
+pub(super) use options::Install;
 use take_over::{Stop, TakenOver, take_over};
 pub(super) use twice::Twice;
 
-/// Enters Pegboard in hosts.
-pub(super) async fn install(mut context: Context<'_>, options: Install) -> Exit {
-    match prepare(&mut context, &options).await {
-        Ok((changes, taken)) => {
-            let done = Done {
-                changes,
-                skipped: Vec::new(),
-            };
-            let twice = match taken {
-                Some(_) => Vec::new(),
-                None => twice(&context, &done.changes, &options),
-            };
-            let report = report(&context, &done, taken.as_ref(), &twice, options.dry_run);
-            context.print(report).await
+impl Run for Install {
+    fn adjust(arg: clap::Arg) -> clap::Arg {
+        hide_unless_for_files(arg)
+    }
+
+    /// Enters Pegboard in hosts.
+    async fn run(self, mut context: Context<'_>) -> Exit {
+        match prepare(&mut context, &self).await {
+            Ok((changes, taken)) => {
+                let done = Done {
+                    changes,
+                    skipped: Vec::new(),
+                };
+                let twice = match taken {
+                    Some(_) => Vec::new(),
+                    None => twice(&context, &done.changes, &self),
+                };
+                let report = report(&context, &done, taken.as_ref(), &twice, self.dry_run);
+                context.print(report).await
+            }
+            Err(Stop::Complaint(complaint)) => context.refuse(&complaint, &json!({"hosts": []})).await,
+            Err(Stop::Printed(exit)) => exit,
         }
-        Err(Stop::Complaint(complaint)) => context.refuse(&complaint, &json!({"hosts": []})).await,
-        Err(Stop::Printed(exit)) => exit,
     }
 }
 
@@ -150,17 +164,44 @@ fn check(context: &Context<'_>, options: &Install) -> Result<(), Complaint> {
     }
 }
 
-/// Takes Pegboard out of hosts. A host whose file cannot be edited does not keep the others from it.
-pub(super) async fn uninstall(mut context: Context<'_>, options: Uninstall) -> Exit {
-    match take_out(&options) {
-        Ok(done) => {
-            let mut report = report(&context, &done, None, &[], options.dry_run);
-            if done.changes.is_empty() {
-                report.exit = Exit::ToolError;
+/// Take Pegboard out of a host again
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  pegboard uninstall claude\n  pegboard uninstall cursor --restore")]
+pub(crate) struct Uninstall {
+    /// The host, such as claude, claude-desktop, cursor, vscode or codex
+    #[arg(value_name = "HOST", required = true)]
+    hosts: Vec<String>,
+    /// Take it out of the host's file of this project
+    #[arg(long)]
+    project: bool,
+    /// The name of the entry
+    #[arg(long, default_value = "pegboard")]
+    name: String,
+    /// Put back the servers that `install --take-over` moved
+    #[arg(long)]
+    restore: bool,
+    /// Show what would be done, and do nothing
+    #[arg(long)]
+    dry_run: bool,
+}
+
+impl Run for Uninstall {
+    fn adjust(arg: clap::Arg) -> clap::Arg {
+        hide_unless_for_files(arg)
+    }
+
+    /// Takes Pegboard out of hosts. A host whose file cannot be edited does not keep the others from it.
+    async fn run(self, mut context: Context<'_>) -> Exit {
+        match take_out(&self) {
+            Ok(done) => {
+                let mut report = report(&context, &done, None, &[], self.dry_run);
+                if done.changes.is_empty() {
+                    report.exit = Exit::ToolError;
+                }
+                context.print(report).await
             }
-            context.print(report).await
+            Err(complaint) => context.refuse(&complaint, &json!({"hosts": []})).await,
         }
-        Err(complaint) => context.refuse(&complaint, &json!({"hosts": []})).await,
     }
 }
 

@@ -9,14 +9,16 @@ mod list;
 mod logout;
 #[cfg(unix)]
 mod peer_user;
+mod values;
 
-pub(super) use logout::logout;
+pub(super) use logout::Logout;
 
 use std::sync::{
     Arc,
     atomic::{AtomicBool, Ordering},
 };
 
+use clap::Args;
 use pegboard::{
     Hint as _, Kind, Pegboard, Principal, SignInError, SignInErrorKind, SignedIn, StoredSignIn,
     config::{Auth, OAuthConfig},
@@ -24,71 +26,108 @@ use pegboard::{
 };
 use serde_json::{Value, json};
 
-use super::context::{Context, Ending, cut_short, empty, with_complaint};
+use super::{
+    command::Run,
+    context::{Context, Ending, cut_short, empty, with_complaint},
+};
 use crate::{
-    cli::Login,
     daemon,
     exit::Exit,
     output::{self, Output, Report, one_line},
     settings::{self, Complaint, Settings},
 };
 use flow::Flow;
+use values::{principal, scopes};
 
-/// Signs in to a server.
-pub(super) async fn login(mut context: Context<'_>, options: Login) -> Exit {
-    if options.list {
-        return list::list(context, options).await;
+/// Sign in to a server
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  pegboard login linear\n  pegboard login --list")]
+#[command(override_usage = "pegboard login [OPTIONS] SERVER\n       pegboard login --list")]
+pub(crate) struct Login {
+    /// The server to sign in to
+    #[arg(required_unless_present = "list")]
+    server: Option<String>,
+    /// Only print the address, and take a pasted redirect
+    #[arg(long)]
+    no_browser: bool,
+    /// Scope to ask for; repeat it, or use spaces
+    #[arg(long = "scope", value_name = "SCOPE", value_parser = scopes)]
+    scopes: Vec<String>,
+    /// Sign in for the views of this principal
+    #[arg(long, value_name = "NAME", value_parser = principal)]
+    principal: Option<String>,
+    /// Register at the authorization server anew
+    #[arg(long)]
+    new_client: bool,
+    /// Only list who has signed in to which server
+    #[arg(long, conflicts_with_all = ["no_browser", "scopes", "new_client"])]
+    list: bool,
+}
+
+impl Login {
+    /// The server to sign in to.
+    fn server(&self) -> &str {
+        self.server.as_deref().unwrap_or_default()
     }
-    let failed = document(&options, "failed", None);
-    let settings = Settings::load(&context.global);
-    let (board, oauth) = match find(&settings, options.server()) {
-        Ok(found) => found,
-        Err(complaint) => {
-            let report = complained(&context.output, &failed, &complaint);
-            return context.print(report).await;
+}
+
+impl Run for Login {
+    /// Signs in to a server.
+    async fn run(self, mut context: Context<'_>) -> Exit {
+        if self.list {
+            return list::list(context, self).await;
         }
-    };
-    if let Some(warning) = unknown_principal(&settings, &options) {
-        context.output.note(output::warning(&warning).trim_end());
-    }
-    let is_begun = AtomicBool::new(false);
-    let output = context.output.clone();
-    let (global, deadline) = (context.global.clone(), context.deadline);
-    let work = async {
-        let flow = Flow {
-            board: &board,
-            oauth: &oauth,
-            options: &options,
-            output: &output,
-            is_begun: &is_begun,
+        let failed = document(&self, "failed", None);
+        let settings = Settings::load(&context.global);
+        let (board, oauth) = match find(&settings, self.server()) {
+            Ok(found) => found,
+            Err(complaint) => {
+                let report = complained(&context.output, &failed, &complaint);
+                return context.print(report).await;
+            }
         };
-        let is_needed = flow.sign_in().await?;
-        if !is_needed {
-            return Ok(None);
+        if let Some(warning) = unknown_principal(&settings, &self) {
+            context.output.note(output::warning(&warning).trim_end());
         }
-        daemon::tell_of_sign_in(&global, &settings, deadline).await;
-        // The sign-in is done. Its details are not worth a failure.
-        let stored = board.sign_ins().await.unwrap_or_default();
-        let own = stored_of(&stored, options.server(), options.principal.as_deref());
-        Ok(Some(Done {
-            sharers: own.map(|own| sharers(&stored, own)).unwrap_or_default(),
-            signed_in: own.map(|own| own.signed_in.clone()),
-        }))
-    };
-    let ended = context.work(work).await;
-    let is_unanswered = is_begun.load(Ordering::Relaxed);
-    let hint = || is_unanswered.then(|| unanswered(&options, &oauth));
-    if is_unanswered && !matches!(ended, Ending::Done(_)) {
-        // The last line is a question.
-        output.say("\n");
+        let is_begun = AtomicBool::new(false);
+        let output = context.output.clone();
+        let (global, deadline) = (context.global.clone(), context.deadline);
+        let work = async {
+            let flow = Flow {
+                board: &board,
+                oauth: &oauth,
+                options: &self,
+                output: &output,
+                is_begun: &is_begun,
+            };
+            let is_needed = flow.sign_in().await?;
+            if !is_needed {
+                return Ok(None);
+            }
+            daemon::tell_of_sign_in(&global, &settings, deadline).await;
+            // The sign-in is done. Its details are not worth a failure.
+            let stored = board.sign_ins().await.unwrap_or_default();
+            let own = stored_of(&stored, self.server(), self.principal.as_deref());
+            Ok(Some(Done {
+                sharers: own.map(|own| sharers(&stored, own)).unwrap_or_default(),
+                signed_in: own.map(|own| own.signed_in.clone()),
+            }))
+        };
+        let ended = context.work(work).await;
+        let is_unanswered = is_begun.load(Ordering::Relaxed);
+        let hint = || is_unanswered.then(|| unanswered(&self, &oauth));
+        if is_unanswered && !matches!(ended, Ending::Done(_)) {
+            // The last line is a question.
+            output.say("\n");
+        }
+        let report = match ended {
+            Ending::Done(Ok(signed_in)) => done(&output, &self, signed_in),
+            Ending::Done(Err(complaint)) => complained(&output, &failed, &complaint),
+            Ending::TimeUp => complained(&output, &failed, &cut_short(Exit::Timeout, hint())),
+            Ending::Interrupted => complained(&output, &failed, &cut_short(Exit::Interrupted, hint())),
+        };
+        context.close(&board, report).await
     }
-    let report = match ended {
-        Ending::Done(Ok(signed_in)) => done(&output, &options, signed_in),
-        Ending::Done(Err(complaint)) => complained(&output, &failed, &complaint),
-        Ending::TimeUp => complained(&output, &failed, &cut_short(Exit::Timeout, hint())),
-        Ending::Interrupted => complained(&output, &failed, &cut_short(Exit::Interrupted, hint())),
-    };
-    context.close(&board, report).await
 }
 
 /// What a person may do after a sign-in that the browser never answered. An authorization server that has forgotten this program shows that in the

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use clap::Args;
 use pegboard::{
     Pegboard,
     watch::{LogLevel, WantedLogs},
@@ -9,11 +10,13 @@ use pegboard::{
 use serde_json::{Value, json};
 use tokio::time::sleep;
 
-use super::context::{Context, Ending, ServerSource, interrupted, time_up};
+use super::{
+    command::Run,
+    context::{Context, Ending, ServerSource, interrupted, time_up},
+};
 use crate::{
-    cli::Logs,
     exit::Exit,
-    logging::{LogLine, ServerLogs},
+    logging::{LogLine, LogUse, ServerLogs},
     output::{Report, clean, one_line},
     settings::{Complaint, Settings},
 };
@@ -25,95 +28,113 @@ const SETTLE: Duration = Duration::from_millis(300);
 /// The column at which texts begin, after the time and the level.
 const TEXT_AT: usize = 23;
 
-pub(super) async fn run(mut context: Context<'_>, options: Logs) -> Exit {
-    let mut settings = Settings::load(&context.global);
-    let nothing = document(&options.server, &[], None);
-    let config = match settings.usable_one(&options.server) {
-        Ok(config) => config,
-        Err(complaint) => return context.refuse(&complaint, &nothing).await,
-    };
-    settings.announce(&context.output);
-    let servers = context.servers(&settings).await;
-    let board = servers.board(config).open();
-    let source = Source {
-        servers,
-        logs: context.logs.clone(),
-        server: options.server.clone(),
-    };
-    // A daemon has the lines without a connection to its server.
-    let is_started = source.servers.daemon.is_none() || options.level.is_some();
-    let (mut problem, mut wanted_logs) = (None, None);
-    if is_started {
-        context.output.waiting(&format!("starting {}", options.server));
-        let patience = context.deadline.remaining();
-        let starting = async {
-            let started = start(&board, &options, patience).await;
-            sleep(SETTLE).await;
-            started
+/// Show what a server wrote
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  pegboard logs github\n  pegboard logs github -f --level debug")]
+pub(crate) struct Logs {
+    /// The server
+    server: String,
+    /// Go on until Ctrl-C, or as long as `--timeout` says
+    #[arg(short, long)]
+    follow: bool,
+    /// Ask the server to log from this level on, such as debug
+    #[arg(long, value_name = "LEVEL")]
+    level: Option<LogLevel>,
+    /// Show only the last lines of what is there
+    #[arg(short = 'n', long, value_name = "COUNT")]
+    last: Option<usize>,
+}
+
+impl Run for Logs {
+    const LOG: LogUse = LogUse::KEPT;
+
+    async fn run(self, mut context: Context<'_>) -> Exit {
+        let mut settings = Settings::load(&context.global);
+        let nothing = document(&self.server, &[], None);
+        let config = match settings.usable_one(&self.server) {
+            Ok(config) => config,
+            Err(complaint) => return context.refuse(&complaint, &nothing).await,
         };
-        match context.work(starting).await {
-            Ending::Done(Ok(wanted)) => wanted_logs = wanted,
-            Ending::Done(Err(why)) => problem = Some(why),
-            Ending::TimeUp => {
-                let report = time_up(&context.output, &nothing);
-                return context.close(&board, report).await;
-            }
-            Ending::Interrupted => {
-                let report = interrupted(&context.output, &nothing);
-                return context.close(&board, report).await;
-            }
+        settings.announce(&context.output);
+        let servers = context.servers(&settings).await;
+        let board = servers.board(config).open();
+        let source = Source {
+            servers,
+            logs: context.logs.clone(),
+            server: self.server.clone(),
         };
-    }
-    let mut lines = match source.after(0).await {
-        Ok(lines) => lines,
-        Err(why) => {
-            let complaint = Complaint {
-                message: format!("the daemon has no logs: {why}"),
-                hint: None,
-                exit: Exit::Unavailable,
+        // A daemon has the lines without a connection to its server.
+        let is_started = source.servers.daemon.is_none() || self.level.is_some();
+        let (mut problem, mut wanted_logs) = (None, None);
+        if is_started {
+            context.output.waiting(&format!("starting {}", self.server));
+            let patience = context.deadline.remaining();
+            let starting = async {
+                let started = start(&board, &self, patience).await;
+                sleep(SETTLE).await;
+                started
             };
-            let exit = context.refuse(&complaint, &nothing).await;
-            board.shutdown().await;
-            return exit;
+            match context.work(starting).await {
+                Ending::Done(Ok(wanted)) => wanted_logs = wanted,
+                Ending::Done(Err(why)) => problem = Some(why),
+                Ending::TimeUp => {
+                    let report = time_up(&context.output, &nothing);
+                    return context.close(&board, report).await;
+                }
+                Ending::Interrupted => {
+                    let report = interrupted(&context.output, &nothing);
+                    return context.close(&board, report).await;
+                }
+            };
         }
-    };
-    let mut number = lines.last().map_or(0, |line| line.number);
-    if let Some(last) = options.last {
-        lines.drain(..lines.len().saturating_sub(last));
-    }
-    let wanted = |lines: Vec<LogLine>| -> Vec<LogLine> {
-        lines
-            .into_iter()
-            .filter(|line| is_wanted(line, options.level))
-            .collect()
-    };
-    let lines = wanted(lines);
-    if !options.follow {
-        let report = report(&context, &options.server, &lines, problem);
-        return context.close(&board, report).await;
-    }
-    let mut next = lines;
-    let ending = loop {
-        if !next.is_empty() {
-            let report = following(&context, &next);
-            context.print(report).await;
-        }
-        let waiting = async {
-            sleep(POLL).await;
-            source.after(number).await
-        };
-        next = match context.work(waiting).await {
-            Ending::Done(Ok(lines)) => {
-                number = lines.last().map_or(number, |line| line.number);
-                wanted(lines)
+        let mut lines = match source.after(0).await {
+            Ok(lines) => lines,
+            Err(why) => {
+                let complaint = Complaint {
+                    message: format!("the daemon has no logs: {why}"),
+                    hint: None,
+                    exit: Exit::Unavailable,
+                };
+                let exit = context.refuse(&complaint, &nothing).await;
+                board.shutdown().await;
+                return exit;
             }
-            Ending::Done(Err(_)) => break Report::new(Exit::Unavailable).error("the daemon has ended", None),
-            Ending::TimeUp => break Report::new(Exit::Timeout),
-            Ending::Interrupted => break Report::new(Exit::Interrupted),
         };
-    };
-    drop(wanted_logs);
-    context.close(&board, ending).await
+        let mut number = lines.last().map_or(0, |line| line.number);
+        if let Some(last) = self.last {
+            lines.drain(..lines.len().saturating_sub(last));
+        }
+        let wanted = |lines: Vec<LogLine>| -> Vec<LogLine> {
+            lines.into_iter().filter(|line| is_wanted(line, self.level)).collect()
+        };
+        let lines = wanted(lines);
+        if !self.follow {
+            let report = report(&context, &self.server, &lines, problem);
+            return context.close(&board, report).await;
+        }
+        let mut next = lines;
+        let ending = loop {
+            if !next.is_empty() {
+                let report = following(&context, &next);
+                context.print(report).await;
+            }
+            let waiting = async {
+                sleep(POLL).await;
+                source.after(number).await
+            };
+            next = match context.work(waiting).await {
+                Ending::Done(Ok(lines)) => {
+                    number = lines.last().map_or(number, |line| line.number);
+                    wanted(lines)
+                }
+                Ending::Done(Err(_)) => break Report::new(Exit::Unavailable).error("the daemon has ended", None),
+                Ending::TimeUp => break Report::new(Exit::Timeout),
+                Ending::Interrupted => break Report::new(Exit::Interrupted),
+            };
+        };
+        drop(wanted_logs);
+        context.close(&board, ending).await
+    }
 }
 
 /// Where the lines are.

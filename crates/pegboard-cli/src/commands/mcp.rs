@@ -2,21 +2,24 @@
 
 use std::{path::Path, sync::Arc, time::Duration};
 
+use clap::Args;
 use pegboard::{Config, Pegboard, ServerName, State, mask::Masker, toolset::Unavailable};
 use pegboard_daemon::Reloads;
 use pegboard_gateway::{BoardPart, GatewayHost, SignInLinks, board_service, serve_stdio};
 use tokio_util::sync::CancellationToken;
 
 use super::{
+    command::Run,
     context::{Context, Ending, with_complaint},
     reload_triggers::Triggers,
     reloader::{Reloader, Role},
     serving::{self, Door},
 };
 use crate::{
-    cli::Mcp,
+    cli::duration,
     daemon::{self, RunningDaemon},
     exit::Exit,
+    logging::LogUse,
     output::Report,
     recording::{Recorded, Recorder},
     settings::{self, Complaint, Settings},
@@ -26,8 +29,27 @@ use crate::{
 const LOOK: Duration = Duration::from_secs(1);
 const MAX_LOOK: Duration = Duration::from_secs(60);
 
-pub(super) async fn run(context: Context<'_>, options: Mcp) -> Exit {
-    Box::pin(serve(context, options, None)).await
+/// Serve all tools as one MCP server on stdio
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  pegboard mcp --view coding\n  pegboard mcp --server github")]
+pub(crate) struct Mcp {
+    /// Serve this view of the config instead of all tools
+    #[arg(long, value_name = "NAME")]
+    pub(super) view: Option<String>,
+    /// Start the user's daemon if none runs
+    #[arg(long, conflicts_with = "no_daemon")]
+    pub(super) daemon: bool,
+    /// How long a daemon started by this stays without a client
+    #[arg(long, value_name = "DURATION", value_parser = duration, default_value = "10m", requires = "daemon")]
+    pub(super) idle: Duration,
+}
+
+impl Run for Mcp {
+    const LOG: LogUse = LogUse::RUNNING;
+
+    async fn run(self, context: Context<'_>) -> Exit {
+        Box::pin(serve(context, self, None)).await
+    }
 }
 
 /// What is recorded.

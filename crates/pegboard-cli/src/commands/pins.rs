@@ -1,8 +1,11 @@
 //! `pegboard pins`: the definitions of tools that were pinned, what changed since, and accepting it.
 
+mod changes;
+
+use clap::Args;
 use pegboard::{
     Listing, Pegboard,
-    pin::{FieldChange, PinChange, PinState, PinStore, PinnedServer},
+    pin::{PinChange, PinState, PinStore, PinnedServer},
     toolset::Unavailable,
 };
 use serde::Serialize;
@@ -10,58 +13,109 @@ use serde_json::{Value, json};
 
 use super::{
     agreement,
+    command::{Run, With, commands},
     context::{Context, Ending, empty, interrupted, time_up, with_complaint},
     listing,
     starting::StartingServers,
 };
 use crate::{
-    cli::{PinsAccept, PinsDiff},
     exit::Exit,
     output::{self, Report, Table, one_line},
     settings::{self, Complaint, Settings},
 };
+use changes::{flagged, texts};
 
-/// The most flagged texts of a definition that are shown, and the most bytes of each.
-const MAX_FLAGGED: usize = 8;
-const MAX_FLAGGED_TEXT: usize = 4096;
 /// The name of a server's instructions among its definitions.
 const INSTRUCTIONS: &str = "(instructions)";
 
-/// Shows what is pinned, without starting a server.
-pub(super) async fn show(mut context: Context<'_>, server: Option<String>) -> Exit {
-    let report = match pinned(server.as_deref()) {
-        Ok(pinned) if context.output.is_json() => Report::json(Exit::Done, &json!({"servers": documents(&pinned)})),
-        Ok(pinned) if pinned.is_empty() => {
-            Report::new(Exit::Done).hint("nothing is pinned yet; `pegboard tools` lists and pins")
-        }
-        Ok(pinned) => {
-            let mut report = Report::new(Exit::Done);
-            report.data = table(&pinned);
-            report
-        }
-        Err(complaint) => with_complaint(empty(&context.output, Exit::Usage, &json!({"servers": []})), &complaint),
-    };
-    context.print(report).await
-}
-
-/// Shows how the definitions that the servers list now differ from their pins.
-pub(super) async fn diff(context: Context<'_>, options: PinsDiff) -> Exit {
-    let work = Work::Show { check: options.check };
-    compare(context, options.names, work).await
-}
-
-/// Pins the definitions that the servers list now. A person at the terminal sees them and is asked first.
-pub(super) async fn accept(mut context: Context<'_>, options: PinsAccept) -> Exit {
-    if options.names.is_empty() && !options.all {
-        let report = empty(&context.output, Exit::Usage, &Document::default());
-        let report = report.error(
-            "no definition was named",
-            Some("name SERVER or SERVER.TOOL, or accept everything with `--all`"),
-        );
-        return context.print(report).await;
+commands! {
+    /// Show which tool definitions changed, and accept them
+    #[command(
+        after_help = "Examples:\n  pegboard pins diff\n  pegboard pins accept github.create_issue"
+    )]
+    pub(crate) enum PinsCommand {
+        Show(With<Show>),
+        Diff(With<Diff>),
+        Accept(With<Accept>),
     }
-    let asks = !options.yes && agreement::can_ask();
-    compare(context, options.names, Work::Accept { asks }).await
+}
+
+/// Show what is pinned, without starting a server
+#[derive(Debug, Args)]
+#[command(after_help = "Example:\n  pegboard pins show github")]
+pub(crate) struct Show {
+    /// Only this server
+    server: Option<String>,
+}
+
+impl Run for Show {
+    /// Shows what is pinned, without starting a server.
+    async fn run(self, mut context: Context<'_>) -> Exit {
+        let report = match pinned(self.server.as_deref()) {
+            Ok(pinned) if context.output.is_json() => Report::json(Exit::Done, &json!({"servers": documents(&pinned)})),
+            Ok(pinned) if pinned.is_empty() => {
+                Report::new(Exit::Done).hint("nothing is pinned yet; `pegboard tools` lists and pins")
+            }
+            Ok(pinned) => {
+                let mut report = Report::new(Exit::Done);
+                report.data = table(&pinned);
+                report
+            }
+            Err(complaint) => with_complaint(empty(&context.output, Exit::Usage, &json!({"servers": []})), &complaint),
+        };
+        context.print(report).await
+    }
+}
+
+/// Show how definitions differ from their pins
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  pegboard pins diff\n  pegboard pins diff github.create_issue")]
+pub(crate) struct Diff {
+    /// A server, or one tool of it; all when none is given
+    #[arg(value_name = "SERVER[.TOOL]")]
+    names: Vec<String>,
+    /// End with exit code 1 if something differs or is held
+    #[arg(long)]
+    check: bool,
+}
+
+impl Run for Diff {
+    /// Shows how the definitions that the servers list now differ from their pins.
+    async fn run(self, context: Context<'_>) -> Exit {
+        let work = Work::Show { check: self.check };
+        compare(context, self.names, work).await
+    }
+}
+
+/// Accept definitions as they are now
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  pegboard pins accept github.create_issue\n  pegboard pins accept --all")]
+pub(crate) struct Accept {
+    /// A server, or one tool of it
+    #[arg(value_name = "SERVER[.TOOL]")]
+    names: Vec<String>,
+    /// Accept everything that differs
+    #[arg(long, conflicts_with = "names")]
+    all: bool,
+    /// Accept them without a question
+    #[arg(short, long)]
+    yes: bool,
+}
+
+impl Run for Accept {
+    /// Pins the definitions that the servers list now. A person at the terminal sees them and is asked first.
+    async fn run(self, mut context: Context<'_>) -> Exit {
+        if self.names.is_empty() && !self.all {
+            let report = empty(&context.output, Exit::Usage, &Document::default());
+            let report = report.error(
+                "no definition was named",
+                Some("name SERVER or SERVER.TOOL, or accept everything with `--all`"),
+            );
+            return context.print(report).await;
+        }
+        let asks = !self.yes && agreement::can_ask();
+        compare(context, self.names, Work::Accept { asks }).await
+    }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -268,133 +322,6 @@ fn shown(context: &Context<'_>, exit: Exit, document: &Document<'_>, changes: &[
         (Work::Accept { .. }, 1) => report.hint("accepted 1 definition"),
         (Work::Accept { .. }, count) => report.hint(&format!("accepted {count} definitions")),
     }
-}
-
-fn texts(changes: &[PinChange]) -> String {
-    let text: String = changes.iter().map(text).collect();
-    output::clean(&text).into_owned()
-}
-
-/// One definition: its name and state, what the scanner found, and each field that differs.
-fn text(change: &PinChange) -> String {
-    let held = if change.held { ", held" } else { "" };
-    let state = match change.state {
-        PinState::Unchanged => "suspicious",
-        PinState::NotAccepted => "never accepted",
-        PinState::NewServer => "of a new server, not accepted yet",
-        state => state.as_str(),
-    };
-    let mut text = format!("{} ({state}{held})\n", one_line(&change.name()));
-    for finding in &change.findings {
-        text.push_str(&format!(
-            "  ! {}: {}\n",
-            finding.severity.as_str(),
-            one_line(&finding.to_string())
-        ));
-    }
-    for (at, flagged) in flagged(change) {
-        text.push_str(&format!("  {}, as it is\n", one_line(&at)));
-        let lines = flagged.lines().map(|line| format!("    | {}\n", one_line_kept(line)));
-        text.extend(lines);
-    }
-    if change.old.is_none() && change.state == PinState::Changed {
-        text.push_str("  the pinned definition was too long to keep; this is the current one\n");
-    }
-    change
-        .fields()
-        .iter()
-        .filter(|field| field.field != "name")
-        .for_each(|field| text.push_str(&lines(field)));
-    text
-}
-
-/// The whole text of each place that the scanner flagged, unless it is among the fields that differ.
-fn flagged(change: &PinChange) -> Vec<(String, String)> {
-    if change.state != PinState::Unchanged {
-        return Vec::new();
-    }
-    let definition: Value = match change.tool {
-        Some(_) => serde_json::from_str(&change.new).unwrap_or_default(),
-        None => json!({"instructions": change.new}),
-    };
-    let mut shown: Vec<(String, String)> = Vec::new();
-    for finding in &change.findings {
-        let (at, value) = place(&definition, &finding.at);
-        if shown.len() < MAX_FLAGGED && !shown.iter().any(|(known, _)| *known == at) {
-            let mut text = match value {
-                Value::String(text) => text.clone(),
-                other => pretty(Some(&other.to_string())).join("\n"),
-            };
-            if text.len() > MAX_FLAGGED_TEXT {
-                text.truncate(text.floor_char_boundary(MAX_FLAGGED_TEXT));
-                text.push('…');
-            }
-            shown.push((at, text));
-        }
-    }
-    shown
-}
-
-/// The innermost value on the way to a place in a definition, and the way to it. Names with dots end the way early.
-fn place<'a>(definition: &'a Value, at: &str) -> (String, &'a Value) {
-    let (mut way, mut value) = (Vec::new(), definition);
-    for step in at.split('.') {
-        match value.get(step) {
-            Some(inner) => {
-                way.push(step);
-                value = inner;
-            }
-            None => break,
-        }
-    }
-    match way.is_empty() {
-        true => ("definition".to_owned(), definition),
-        false => (way.join("."), value),
-    }
-}
-
-/// The lines of a field that differ.
-fn lines(field: &FieldChange) -> String {
-    let (old, new) = (pretty(field.old.as_deref()), pretty(field.new.as_deref()));
-    let start = old.iter().zip(&new).take_while(|(old, new)| old == new).count();
-    let (old, new) = (&old[start..], &new[start..]);
-    let end = old
-        .iter()
-        .rev()
-        .zip(new.iter().rev())
-        .take_while(|(old, new)| old == new)
-        .count();
-    let removed = old[..old.len() - end]
-        .iter()
-        .map(|line| format!("    - {}\n", one_line_kept(line)));
-    let added = new[..new.len() - end]
-        .iter()
-        .map(|line| format!("    + {}\n", one_line_kept(line)));
-    let changed: String = removed.chain(added).collect();
-    format!("  {}\n{changed}", one_line(&field.field))
-}
-
-/// The lines of a text; JSON is formatted.
-fn pretty(text: Option<&str>) -> Vec<String> {
-    let Some(text) = text else {
-        return Vec::new();
-    };
-    let tree: Option<Value> = serde_json::from_str(text)
-        .ok()
-        .filter(|tree: &Value| tree.is_object() || tree.is_array());
-    let formatted = tree.and_then(|tree| serde_json::to_string_pretty(&tree).ok());
-    formatted
-        .as_deref()
-        .unwrap_or(text)
-        .lines()
-        .map(str::to_owned)
-        .collect()
-}
-
-/// A line without control characters, with its indentation.
-fn one_line_kept(line: &str) -> String {
-    let indentation = line.len() - line.trim_start_matches(' ').len();
-    format!("{}{}", " ".repeat(indentation), one_line(line.trim_start_matches(' ')))
 }
 
 fn pinned(server: Option<&str>) -> Result<Vec<PinnedServer>, Complaint> {

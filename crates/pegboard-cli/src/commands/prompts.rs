@@ -2,6 +2,7 @@
 
 use std::{fmt::Write as _, time::Duration};
 
+use clap::Args;
 use pegboard::{
     Failure, Kind, Toolset,
     catalog::Prompt,
@@ -12,18 +13,43 @@ use pegboard::{
 use serde_json::{Map, Value, json};
 
 use super::{
+    command::{Run, With, commands},
     context::Context,
     fetch::{self, Item},
     listing::{self, Listed},
 };
 use crate::{
-    cli,
+    cli::pair,
     exit::Exit,
     output::{self, Table, as_data, one_line},
 };
 
-pub(super) async fn list(context: Context<'_>) -> Exit {
-    listing::run::<PromptListing>(context).await
+commands! {
+    /// List prompts, or get one
+    #[command(
+        after_help = "Examples:\n  pegboard prompts\n  pegboard prompts get demo.greet name=Ada"
+    )]
+    pub(crate) enum PromptsCommand {
+        List(With<List>),
+        Get(With<Get>),
+    }
+}
+
+impl Default for PromptsCommand {
+    fn default() -> Self {
+        Self::List(With::default())
+    }
+}
+
+/// List prompts
+#[derive(Debug, Default, Args)]
+#[command(after_help = "Example:\n  pegboard prompts list -o json")]
+pub(crate) struct List {}
+
+impl Run for List {
+    async fn run(self, context: Context<'_>) -> Exit {
+        listing::run::<PromptListing>(context).await
+    }
 }
 
 impl Listed for PromptListing {
@@ -64,29 +90,42 @@ impl Listed for PromptListing {
     }
 }
 
-pub(super) async fn get(context: Context<'_>, options: cli::PromptGet) -> Exit {
-    let item = Item {
-        what: format!("getting {}", options.name),
-        name: options.name.clone(),
-        key: "prompt",
-        document: json!({"server": null, "name": options.name}),
-        out: None,
-    };
-    let request = async |toolset: Toolset, deadline: Deadline| {
-        let prompt = owner(&toolset, &options.name, deadline).await?;
-        let arguments: Map<String, Value> = options
-            .pairs
-            .iter()
-            .map(|(key, value)| (key.clone(), Value::from(value.as_str())))
-            .collect();
-        let filled = toolset.get_prompt(&prompt.server, &prompt.name, &arguments).await?;
-        Ok((json!({"server": prompt.server, "name": prompt.name}), filled))
-    };
-    // Boxed, because the future of a request is large.
-    Box::pin(fetch::run(context, item, request, |prompt, report| {
-        report.data = shown(prompt)
-    }))
-    .await
+/// Get one prompt with its arguments filled in
+#[derive(Debug, Args)]
+#[command(after_help = "Example:\n  pegboard prompts get demo.greet name=Ada")]
+pub(crate) struct Get {
+    /// server.prompt, or only the prompt's name
+    name: String,
+    /// Its arguments
+    #[arg(value_name = "KEY=VALUE", value_parser = pair)]
+    pairs: Vec<(String, String)>,
+}
+
+impl Run for Get {
+    async fn run(self, context: Context<'_>) -> Exit {
+        let item = Item {
+            what: format!("getting {}", self.name),
+            name: self.name.clone(),
+            key: "prompt",
+            document: json!({"server": null, "name": self.name}),
+            out: None,
+        };
+        let request = async |toolset: Toolset, deadline: Deadline| {
+            let prompt = owner(&toolset, &self.name, deadline).await?;
+            let arguments: Map<String, Value> = self
+                .pairs
+                .iter()
+                .map(|(key, value)| (key.clone(), Value::from(value.as_str())))
+                .collect();
+            let filled = toolset.get_prompt(&prompt.server, &prompt.name, &arguments).await?;
+            Ok((json!({"server": prompt.server, "name": prompt.name}), filled))
+        };
+        // Boxed, because the future of a request is large.
+        Box::pin(fetch::run(context, item, request, |prompt, report| {
+            report.data = shown(prompt)
+        }))
+        .await
+    }
 }
 
 /// Finds the prompt called `server.prompt`, or by its own name if only one server has it.

@@ -1,7 +1,8 @@
 //! `pegboard resources`: lists resources and resource templates, or reads a resource.
 
-use std::{fmt::Write as _, io::IsTerminal as _, time::Duration};
+use std::{fmt::Write as _, io::IsTerminal as _, path::PathBuf, time::Duration};
 
+use clap::Args;
 use pegboard::{
     Failure, Kind, ServerName, Toolset,
     catalog::Resource,
@@ -12,18 +13,43 @@ use pegboard::{
 use serde_json::{Value, json};
 
 use super::{
+    command::{Run, With, commands},
     context::Context,
     fetch::{self, Item},
     listing::{self, Listed},
 };
 use crate::{
-    cli,
+    cli::or_raw,
     exit::Exit,
     output::{self, Report, Table, as_data, one_line},
 };
 
-pub(super) async fn list(context: Context<'_>) -> Exit {
-    listing::run::<ResourceListing>(context).await
+commands! {
+    /// List resources, or read one
+    #[command(
+        after_help = "Examples:\n  pegboard resources\n  pegboard resources read demo://about"
+    )]
+    pub(crate) enum ResourcesCommand {
+        List(With<List>),
+        Read(With<Read>),
+    }
+}
+
+impl Default for ResourcesCommand {
+    fn default() -> Self {
+        Self::List(With::default())
+    }
+}
+
+/// List resources
+#[derive(Debug, Default, Args)]
+#[command(after_help = "Example:\n  pegboard resources list -o json")]
+pub(crate) struct List {}
+
+impl Run for List {
+    async fn run(self, context: Context<'_>) -> Exit {
+        listing::run::<ResourceListing>(context).await
+    }
 }
 
 impl Listed for ResourceListing {
@@ -65,26 +91,46 @@ impl Listed for ResourceListing {
     }
 }
 
-pub(super) async fn read(context: Context<'_>, read: cli::ResourceRead) -> Exit {
-    let cli::ResourceRead { uri, out } = read;
-    let is_shown = out.is_none() && std::io::stdout().is_terminal();
-    let item = Item {
-        what: format!("reading {uri}"),
-        name: uri.clone(),
-        key: "contents",
-        document: json!({"server": null, "uri": uri}),
-        out,
-    };
-    let request = async |toolset: Toolset, deadline: Deadline| {
-        let server = owner(&toolset, &uri, deadline).await?;
-        let contents = toolset.read_resource(&server, &uri).await?;
-        Ok((json!({"server": server, "uri": uri}), contents))
-    };
-    // Boxed, because the future of a request is large.
-    Box::pin(fetch::run(context, item, request, |contents, report| {
-        show(contents, is_shown, report)
-    }))
-    .await
+/// Read one resource
+#[derive(Debug, Args)]
+#[command(after_help = "Example:\n  pegboard resources read demo://about")]
+pub(crate) struct Read {
+    /// Its address; `--server NAME` says whose when several have it
+    uri: String,
+    /// Write the contents to this file in place of stdout
+    #[arg(long, value_name = "FILE")]
+    out: Option<PathBuf>,
+}
+
+impl Run for Read {
+    fn adjust(arg: clap::Arg) -> clap::Arg {
+        match arg.get_id().as_str() {
+            "output" => or_raw(arg),
+            _ => arg,
+        }
+    }
+
+    async fn run(self, context: Context<'_>) -> Exit {
+        let Self { uri, out } = self;
+        let is_shown = out.is_none() && std::io::stdout().is_terminal();
+        let item = Item {
+            what: format!("reading {uri}"),
+            name: uri.clone(),
+            key: "contents",
+            document: json!({"server": null, "uri": uri}),
+            out,
+        };
+        let request = async |toolset: Toolset, deadline: Deadline| {
+            let server = owner(&toolset, &uri, deadline).await?;
+            let contents = toolset.read_resource(&server, &uri).await?;
+            Ok((json!({"server": server, "uri": uri}), contents))
+        };
+        // Boxed, because the future of a request is large.
+        Box::pin(fetch::run(context, item, request, |contents, report| {
+            show(contents, is_shown, report)
+        }))
+        .await
+    }
 }
 
 /// Finds the server of a URI: one that lists it, else one with a URI template that has its literal prefix, else the only server with

@@ -9,6 +9,7 @@ use std::{
     time::Duration,
 };
 
+use clap::Args;
 use pegboard::{Config, ServerName, config::TokenDigest};
 use pegboard_daemon::{Daemon, Reloads};
 use pegboard_gateway::{Gateway, Listeners, Owner};
@@ -18,6 +19,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::{
     added_servers::AddedServers,
+    command::Run,
     context::{Context, TIMEOUT},
     reload_triggers::Triggers,
     reloader::{Reloader, Role},
@@ -25,11 +27,12 @@ use super::{
     tls_files,
 };
 use crate::{
-    cli::Serve,
+    cli::{address, duration},
     daemon::{
         self, Detached, Identified, Identity, NotOccupied, Occupied, OwnerToken, config_digest, random_token, user_id,
     },
     exit::Exit,
+    logging::LogUse,
     output::{self, Report},
     settings::{Complaint, Settings},
     systemd::{self, Notifier},
@@ -38,134 +41,160 @@ use crate::{
 /// What is said about an address beyond loopback.
 const NO_TLS: &str = "is not encrypted: tokens and results can be read on the network; set `[serve.tls]`, or put a proxy with TLS in front of it";
 
-pub(super) async fn run(mut context: Context<'_>, options: Serve) -> Exit {
-    let settings = Settings::load(&context.global);
-    let (reloads, requests) = Reloads::new();
-    let triggers = Triggers::listen(&settings, &context.output, requests);
-    let nothing = json!({"addresses": [], "endpoints": [], "socket": null, "token_file": null, "warnings": []});
-    let notifier = Notifier::of_environment();
-    let detached = options.detached.clone().map(Detached::new);
-    let passed = match passed(&options) {
-        Ok(passed) => passed,
-        Err(complaint) => return context.refuse(&complaint, &nothing).await,
-    };
-    // The addresses of sockets that are open already count as if they were options.
-    let listen = match &passed {
-        Some(listeners) => addresses(listeners),
-        None => options.listen.clone(),
-    };
-    let door = match options.socket_only && passed.is_none() {
-        true => Door::Socket,
-        false => Door::Http(&listen),
-    };
-    let config = match serving::prepare(&settings, door) {
-        Ok(config) => config,
-        Err(complaint) => return context.refuse(&complaint, &nothing).await,
-    };
-    let mut occupied = match occupy(&context, &settings, &options) {
-        Ok(occupied) => occupied,
-        Err(complaint) => return context.refuse(&complaint, &nothing).await,
-    };
-    let tls = match config.serve.tls.as_ref().map(tls_files::load).transpose() {
-        Ok(tls) => tls,
-        Err(complaint) => return context.refuse(&complaint, &nothing).await,
-    };
-    // Before any server is started, so that clients can connect at once.
-    let listeners = match passed {
-        Some(listeners) => Ok(listeners),
-        None => bind(&config.serve.listen).await,
-    };
-    let listeners = match listeners {
-        Ok(listeners) => listeners,
-        Err(complaint) => return context.refuse(&complaint, &nothing).await,
-    };
-    let addresses = addresses(&listeners);
-    let what = what_is_served(&config);
-    let (journal, untold) = occupied.as_mut().and_then(Occupied::take_journal).unzip();
-    for call in untold.iter().flat_map(|untold| untold.calls()) {
-        context.output.say(&output::warning(&call.to_string()));
+/// Serve all tools at one MCP endpoint over HTTP
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  pegboard serve\n  pegboard serve --listen 127.0.0.1:8080 -c pegboard.toml")]
+pub(crate) struct Serve {
+    /// Where to listen, such as 127.0.0.1:7337 or only a port; may be
+    /// repeated; instead of `listen` of the config
+    #[arg(long, value_name = "ADDR", value_parser = address)]
+    listen: Vec<SocketAddr>,
+    /// Serve the commands of this user only, at no address
+    #[arg(long, conflicts_with_all = ["listen", "no_socket"])]
+    socket_only: bool,
+    /// Leave the commands of this user alone, and other daemons too
+    #[arg(long)]
+    no_socket: bool,
+    /// End after this time without a client
+    #[arg(long, value_name = "DURATION", value_parser = duration)]
+    idle: Option<Duration>,
+    /// Leave the terminal, and keep this log short
+    #[arg(long, value_name = "LOG", hide = true)]
+    detached: Option<PathBuf>,
+}
+
+impl Run for Serve {
+    const LOG: LogUse = LogUse::SERVING;
+
+    async fn run(self, mut context: Context<'_>) -> Exit {
+        let settings = Settings::load(&context.global);
+        let (reloads, requests) = Reloads::new();
+        let triggers = Triggers::listen(&settings, &context.output, requests);
+        let nothing = json!({"addresses": [], "endpoints": [], "socket": null, "token_file": null, "warnings": []});
+        let notifier = Notifier::of_environment();
+        let detached = self.detached.clone().map(Detached::new);
+        let passed = match passed(&self) {
+            Ok(passed) => passed,
+            Err(complaint) => return context.refuse(&complaint, &nothing).await,
+        };
+        // The addresses of sockets that are open already count as if they were options.
+        let listen = match &passed {
+            Some(listeners) => addresses(listeners),
+            None => self.listen.clone(),
+        };
+        let door = match self.socket_only && passed.is_none() {
+            true => Door::Socket,
+            false => Door::Http(&listen),
+        };
+        let config = match serving::prepare(&settings, door) {
+            Ok(config) => config,
+            Err(complaint) => return context.refuse(&complaint, &nothing).await,
+        };
+        let mut occupied = match occupy(&context, &settings, &self) {
+            Ok(occupied) => occupied,
+            Err(complaint) => return context.refuse(&complaint, &nothing).await,
+        };
+        let tls = match config.serve.tls.as_ref().map(tls_files::load).transpose() {
+            Ok(tls) => tls,
+            Err(complaint) => return context.refuse(&complaint, &nothing).await,
+        };
+        // Before any server is started, so that clients can connect at once.
+        let listeners = match passed {
+            Some(listeners) => Ok(listeners),
+            None => bind(&config.serve.listen).await,
+        };
+        let listeners = match listeners {
+            Ok(listeners) => listeners,
+            Err(complaint) => return context.refuse(&complaint, &nothing).await,
+        };
+        let addresses = addresses(&listeners);
+        let what = what_is_served(&config);
+        let (journal, untold) = occupied.as_mut().and_then(Occupied::take_journal).unzip();
+        for call in untold.iter().flat_map(|untold| untold.calls()) {
+            context.output.say(&output::warning(&call.to_string()));
+        }
+        let board = serving::open_noting(config, journal);
+        serving::warn_of_unconnected(&board, &context.output, |name| {
+            format!(
+                "a client of `/mcp/{name}` connects it, as do `pegboard tools --server {name}` and `POST /api/v1/mcp/servers/{name}/reconnect`; or set `start = \"lazy\"`"
+            )
+        });
+        let stop = CancellationToken::new();
+        let added = Arc::new(AddedServers::new(context.global.clone()));
+        let daemon = Daemon::new(board.clone(), reloads.clone())
+            .server_settings(added.clone())
+            .stop_with(stop.clone());
+        let (tls, tls_warnings) = tls.map(|loaded| (loaded.tls, loaded.warnings)).unzip();
+        let identified = Identified::new(config_digest(&settings.loaded.config));
+        let local = daemon::router(identified.clone(), daemon.clone(), untold, context.logs.clone());
+        let (owner, token_file) = match owner(&context) {
+            Ok(owner) => owner,
+            Err(complaint) => return context.refuse(&complaint, &nothing).await,
+        };
+        let gateway = match serving::gateway(&daemon, tls, owner, local) {
+            Ok(gateway) => gateway,
+            Err(complaint) => return context.refuse(&complaint, &nothing).await,
+        };
+        let socket = occupied.as_ref().map(|occupied| occupied.path().to_owned());
+        // Where tokens are configured, that of the user counts at the socket only.
+        let token_file = token_file.filter(|_| !board.gateway_settings().serve.requires_token());
+        let files = Files {
+            socket: socket.as_deref(),
+            token: token_file.as_deref(),
+        };
+        announce(&mut context, &settings, &addresses, files, &what, tls_warnings).await;
+        notifier.ready(&what);
+        let started = board.gateway_settings();
+        let listeners = Listeners::from(listeners);
+        let (place, listeners) = match occupied {
+            Some(occupied) => {
+                let (place, listeners) = occupied.listen(listeners);
+                (Some(place), listeners)
+            }
+            None => (None, listeners),
+        };
+        let mut serving = pin!(gateway.serve(listeners, stop.clone().cancelled_owned()));
+        let reloader = Reloader {
+            global: &context.global,
+            added: Some(added),
+            output: &context.output,
+            board: &board,
+            gateway: Some((&gateway, &started.serve)),
+            door,
+            notifier: Some(&notifier),
+            reloads: &reloads,
+            role: Role::Daemon(&identified),
+        };
+        let report = tokio::select! {
+            biased;
+            () = context.signals.heard() => Report::new(Exit::Done),
+            () = limit(context.global.timeout) => Report::new(Exit::Timeout).error("the time was up", Some(TIMEOUT)),
+            served = &mut serving => match served {
+                Ok(()) => Report::new(Exit::Done),
+                Err(error) => Report::new(Exit::Usage).error(&error.to_string(), None),
+            },
+            () = reloader.run(triggers) => Report::new(Exit::Done),
+            () = notifier.feed_watchdog() => Report::new(Exit::Done),
+            () = idle(&gateway, self.idle) => {
+                context.output.note("no client has been there for the time that `--idle` sets, so the daemon ends");
+                Report::new(Exit::Done)
+            }
+            () = keep_log_short(detached.as_ref()) => Report::new(Exit::Done),
+        };
+        notifier.stopping();
+        if !stop.is_cancelled() && report.exit != Exit::Usage {
+            stop.cancel();
+            // Requests in flight are answered. A second signal does not wait for them.
+            tokio::select! {
+                _ = &mut serving => {}
+                () = context.signals.heard() => {}
+                () = notifier.feed_watchdog() => {}
+            }
+        }
+        let exit = context.close(&board, report).await;
+        drop(place);
+        exit
     }
-    let board = serving::open_noting(config, journal);
-    serving::warn_of_unconnected(&board, &context.output, |name| {
-        format!(
-            "a client of `/mcp/{name}` connects it, as do `pegboard tools --server {name}` and `POST /api/v1/mcp/servers/{name}/reconnect`; or set `start = \"lazy\"`"
-        )
-    });
-    let stop = CancellationToken::new();
-    let added = Arc::new(AddedServers::new(context.global.clone()));
-    let daemon = Daemon::new(board.clone(), reloads.clone())
-        .server_settings(added.clone())
-        .stop_with(stop.clone());
-    let (tls, tls_warnings) = tls.map(|loaded| (loaded.tls, loaded.warnings)).unzip();
-    let identified = Identified::new(config_digest(&settings.loaded.config));
-    let local = daemon::router(identified.clone(), daemon.clone(), untold, context.logs.clone());
-    let (owner, token_file) = match owner(&context) {
-        Ok(owner) => owner,
-        Err(complaint) => return context.refuse(&complaint, &nothing).await,
-    };
-    let gateway = match serving::gateway(&daemon, tls, owner, local) {
-        Ok(gateway) => gateway,
-        Err(complaint) => return context.refuse(&complaint, &nothing).await,
-    };
-    let socket = occupied.as_ref().map(|occupied| occupied.path().to_owned());
-    // Where tokens are configured, that of the user counts at the socket only.
-    let token_file = token_file.filter(|_| !board.gateway_settings().serve.requires_token());
-    let files = Files {
-        socket: socket.as_deref(),
-        token: token_file.as_deref(),
-    };
-    announce(&mut context, &settings, &addresses, files, &what, tls_warnings).await;
-    notifier.ready(&what);
-    let started = board.gateway_settings();
-    let listeners = Listeners::from(listeners);
-    let (place, listeners) = match occupied {
-        Some(occupied) => {
-            let (place, listeners) = occupied.listen(listeners);
-            (Some(place), listeners)
-        }
-        None => (None, listeners),
-    };
-    let mut serving = pin!(gateway.serve(listeners, stop.clone().cancelled_owned()));
-    let reloader = Reloader {
-        global: &context.global,
-        added: Some(added),
-        output: &context.output,
-        board: &board,
-        gateway: Some((&gateway, &started.serve)),
-        door,
-        notifier: Some(&notifier),
-        reloads: &reloads,
-        role: Role::Daemon(&identified),
-    };
-    let report = tokio::select! {
-        biased;
-        () = context.signals.heard() => Report::new(Exit::Done),
-        () = limit(context.global.timeout) => Report::new(Exit::Timeout).error("the time was up", Some(TIMEOUT)),
-        served = &mut serving => match served {
-            Ok(()) => Report::new(Exit::Done),
-            Err(error) => Report::new(Exit::Usage).error(&error.to_string(), None),
-        },
-        () = reloader.run(triggers) => Report::new(Exit::Done),
-        () = notifier.feed_watchdog() => Report::new(Exit::Done),
-        () = idle(&gateway, options.idle) => {
-            context.output.note("no client has been there for the time that `--idle` sets, so the daemon ends");
-            Report::new(Exit::Done)
-        }
-        () = keep_log_short(detached.as_ref()) => Report::new(Exit::Done),
-    };
-    notifier.stopping();
-    if !stop.is_cancelled() && report.exit != Exit::Usage {
-        stop.cancel();
-        // Requests in flight are answered. A second signal does not wait for them.
-        tokio::select! {
-            _ = &mut serving => {}
-            () = context.signals.heard() => {}
-            () = notifier.feed_watchdog() => {}
-        }
-    }
-    let exit = context.close(&board, report).await;
-    drop(place);
-    exit
 }
 
 /// Makes this process the daemon of its config, unless the user does not want that or there is no room for a socket.

@@ -4,16 +4,17 @@ mod add;
 mod advice;
 mod change;
 mod entry;
+mod options;
 mod screen;
 mod show;
 mod views;
 
-pub(super) use add::{add, add_json};
 pub(super) use advice::with_advice;
-pub(super) use change::{remove, rename, switch};
+pub(super) use change::{Disable, Enable, Remove, Rename};
 pub(super) use entry::for_this_run;
+pub(super) use options::{Add, AddJson};
 pub(super) use screen::target as shown_target;
-pub(super) use show::{get, list};
+pub(super) use show::{Get, List};
 
 use serde_json::{Value, json};
 

@@ -3,6 +3,7 @@
 mod follow;
 mod shown;
 
+use clap::Args;
 use pegboard::{
     Config, State, TokenProtection,
     status::{BoardStatus, QueueStatus, ServerStatus},
@@ -11,12 +12,12 @@ use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::{
+    command::Run,
     context::{Context, Ending, TIMEOUT, interrupted, time_up},
     listing,
     starting::StartingServers,
 };
 use crate::{
-    cli,
     daemon::{self, RunningDaemon, Unfinished, forget_without_daemon, unfinished_without_daemon},
     exit::Exit,
     output::{self, Paint, Report, Table, one_line},
@@ -25,93 +26,117 @@ use crate::{
 use follow::Source;
 use shown::{Shown, ShownError, ShownServer};
 
-pub(super) async fn run(mut context: Context<'_>, options: cli::Status) -> Exit {
-    if options.watch {
-        context.output.never_page();
+/// Show how every server is
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  pegboard status -o json\n  pegboard status --wait --timeout 30s --check")]
+pub(crate) struct Status {
+    /// End with exit code 3 unless every server is ready
+    #[arg(long)]
+    check: bool,
+    /// Wait until every server is ready, 60s unless --timeout is given
+    #[arg(long)]
+    wait: bool,
+    /// Show the status again whenever it changes, until Ctrl-C
+    #[arg(long, conflicts_with = "wait")]
+    watch: bool,
+}
+
+impl Status {
+    /// Whether every server must be ready, not only those that the config requires.
+    fn is_strict(&self) -> bool {
+        self.check || self.wait
     }
-    let settings = Settings::load(&context.global);
-    let config = match settings.shown() {
-        Ok(config) => config,
-        Err(complaint) => return context.refuse(&complaint, &Document::without_board(&settings)).await,
-    };
-    settings.announce(&context.output);
-    let hopeless = hopeless(&config);
-    let limit = context.global.timeout.map(|_| context.deadline.remaining());
-    if let Some(daemon) = daemon::find(&context.global, &settings, &context.output, context.deadline).await {
-        if options.watch {
-            let source = Source::Daemon(&daemon);
-            return follow::watch(&mut context, &settings, &config, source, &options).await;
+}
+
+impl Run for Status {
+    async fn run(self, mut context: Context<'_>) -> Exit {
+        if self.watch {
+            context.output.never_page();
         }
-        let asking = async {
-            if options.wait {
-                Source::Daemon(&daemon).wait(&config, limit).await;
-            }
-            daemon.status().await
+        let settings = Settings::load(&context.global);
+        let config = match settings.shown() {
+            Ok(config) => config,
+            Err(complaint) => return context.refuse(&complaint, &Document::without_board(&settings)).await,
         };
-        match context.work(asking).await {
-            Ending::Interrupted => {
-                let report = interrupted(&context.output, &Document::without_board(&settings));
-                return context.print(report).await;
+        settings.announce(&context.output);
+        let hopeless = hopeless(&config);
+        let limit = context.global.timeout.map(|_| context.deadline.remaining());
+        if let Some(daemon) = daemon::find(&context.global, &settings, &context.output, context.deadline).await {
+            if self.watch {
+                let source = Source::Daemon(&daemon);
+                return follow::watch(&mut context, &settings, &config, source, &self).await;
             }
-            Ending::Done(Ok(mut status)) => {
-                if context.output.is_json() {
-                    // The daemon of this user has the same store.
-                    status["tokens"] = json!(tokens().await);
+            let asking = async {
+                if self.wait {
+                    Source::Daemon(&daemon).wait(&config, limit).await;
                 }
-                let report = report_of_daemon(&context, &settings, &config, &daemon, status, &options);
-                return context.print(report).await;
-            }
-            Ending::Done(Err(why)) => context.output.note(&format!("the daemon has no status: {why}")),
-            Ending::TimeUp => context.output.note("the daemon has no status in time"),
-        }
-    }
-    let starting = StartingServers::new(&config);
-    let board = settings::whole_board(config.clone()).open();
-    let patience = context.deadline.remaining();
-    let mut unfinished = Vec::new();
-    let settling = async {
-        match options.wait {
-            true => Source::Board(&board).wait(&config, limit).await,
-            false => board.settle(patience).await,
-        }
-    };
-    let settled = context.waiting(&starting, "asking the servers", &board, settling).await;
-    if let (Ending::Done(()), true) = (&settled, options.watch) {
-        let source = Source::Board(&board);
-        let exit = follow::watch(&mut context, &settings, &config, source, &options).await;
-        board.shutdown().await;
-        return exit;
-    }
-    let report = match settled {
-        Ending::Interrupted => interrupted(&context.output, &Document::without_board(&settings)),
-        Ending::TimeUp => time_up(&context.output, &Document::without_board(&settings)),
-        Ending::Done(()) => {
-            let status = board.status();
-            let mut shown = Shown::of(json!(status));
-            unfinished = unfinished_without_daemon(&context.global, &settings);
-            shown.unfinished.clone_from(&unfinished);
-            let exit = match hopeless {
-                Some((exit, _)) => exit,
-                None => exit(&shown, context.is_late(), options.is_strict()),
+                daemon.status().await
             };
-            let report = match context.output.is_json() {
-                true => {
-                    let mut document = Document::of(&status, &settings, shown.unfinished);
-                    document.tokens = Some(TokenStore::of(&board.token_protection().await));
-                    Report::json(exit, &document)
+            match context.work(asking).await {
+                Ending::Interrupted => {
+                    let report = interrupted(&context.output, &Document::without_board(&settings));
+                    return context.print(report).await;
                 }
-                false => text_report(&context, &settings, exit, &shown),
-            };
-            match hopeless {
-                Some((_, hint)) => report.error(settings::NOTHING, Some(hint)),
-                None => report,
+                Ending::Done(Ok(mut status)) => {
+                    if context.output.is_json() {
+                        // The daemon of this user has the same store.
+                        status["tokens"] = json!(tokens().await);
+                    }
+                    let report = report_of_daemon(&context, &settings, &config, &daemon, status, &self);
+                    return context.print(report).await;
+                }
+                Ending::Done(Err(why)) => context.output.note(&format!("the daemon has no status: {why}")),
+                Ending::TimeUp => context.output.note("the daemon has no status in time"),
             }
         }
-    };
-    let global = context.global.clone();
-    let exit = context.close(&board, report).await;
-    forget_without_daemon(&global, &settings, &unfinished);
-    exit
+        let starting = StartingServers::new(&config);
+        let board = settings::whole_board(config.clone()).open();
+        let patience = context.deadline.remaining();
+        let mut unfinished = Vec::new();
+        let settling = async {
+            match self.wait {
+                true => Source::Board(&board).wait(&config, limit).await,
+                false => board.settle(patience).await,
+            }
+        };
+        let settled = context.waiting(&starting, "asking the servers", &board, settling).await;
+        if let (Ending::Done(()), true) = (&settled, self.watch) {
+            let source = Source::Board(&board);
+            let exit = follow::watch(&mut context, &settings, &config, source, &self).await;
+            board.shutdown().await;
+            return exit;
+        }
+        let report = match settled {
+            Ending::Interrupted => interrupted(&context.output, &Document::without_board(&settings)),
+            Ending::TimeUp => time_up(&context.output, &Document::without_board(&settings)),
+            Ending::Done(()) => {
+                let status = board.status();
+                let mut shown = Shown::of(json!(status));
+                unfinished = unfinished_without_daemon(&context.global, &settings);
+                shown.unfinished.clone_from(&unfinished);
+                let exit = match hopeless {
+                    Some((exit, _)) => exit,
+                    None => exit(&shown, context.is_late(), self.is_strict()),
+                };
+                let report = match context.output.is_json() {
+                    true => {
+                        let mut document = Document::of(&status, &settings, shown.unfinished);
+                        document.tokens = Some(TokenStore::of(&board.token_protection().await));
+                        Report::json(exit, &document)
+                    }
+                    false => text_report(&context, &settings, exit, &shown),
+                };
+                match hopeless {
+                    Some((_, hint)) => report.error(settings::NOTHING, Some(hint)),
+                    None => report,
+                }
+            }
+        };
+        let global = context.global.clone();
+        let exit = context.close(&board, report).await;
+        forget_without_daemon(&global, &settings, &unfinished);
+        exit
+    }
 }
 
 /// The report of the daemon's own board, of which only the selected servers are shown. Servers that are not started stay so.
@@ -121,7 +146,7 @@ fn report_of_daemon(
     config: &Config,
     daemon: &RunningDaemon,
     mut status: Value,
-    options: &cli::Status,
+    options: &Status,
 ) -> Report {
     let is_selected = |row: &Value| {
         let name = row["name"].as_str().unwrap_or_default();

@@ -1,15 +1,16 @@
 //! `pegboard token`: makes tokens for clients of the gateway, and prints digests of tokens.
 
+use clap::Args;
 use pegboard::{Config, Env, Format, config::TokenDigest};
 use serde_json::{Map, Value, json};
 
 use super::{
+    command::{Run, With, commands},
     context::{Context, empty},
     serving,
     stdin::{self, Input},
 };
 use crate::{
-    cli::TokenNew,
     daemon::random_token,
     exit::Exit,
     output::Report,
@@ -19,66 +20,112 @@ use crate::{
 /// Longer than any token.
 const MAX_BYTES: u64 = 64 << 10;
 
-/// Makes a token. It is printed once and stored nowhere.
-pub(super) async fn new(mut context: Context<'_>, options: TokenNew) -> Exit {
-    let nothing = json!({"name": options.name, "token": null, "sha256": null, "config": null});
-    let settings = Settings::load(&context.global);
-    let checked = table(&options).and_then(|table| {
-        check(&settings.selected()?, &options)?;
-        Ok(table)
-    });
-    let mut table = match checked {
-        Ok(table) => table,
-        Err(complaint) => return context.refuse(&complaint, &nothing).await,
-    };
-    let token = match random_token() {
-        Ok(token) => token,
-        Err(error) => {
-            let message = format!("the system has no random numbers: {error}");
-            let report = empty(&context.output, Exit::Unavailable, &nothing).error(&message, None);
-            return context.print(report).await;
-        }
-    };
-    let digest = TokenDigest::of(&token).to_string();
-    table.insert("sha256".to_owned(), digest.as_str().into());
-    let lines = lines(&options.name, &table);
-    let report = match context.output.is_json() {
-        true => {
-            let document = json!({"name": options.name, "token": token, "sha256": digest, "config": lines});
-            Report::json(Exit::Done, &document)
-        }
-        false => {
-            context
-                .output
-                .note("Put these lines into the config. The token is shown only now and stored nowhere.\n");
-            context.output.note(&lines);
-            let mut report = Report::new(Exit::Done);
-            report.data = format!("{token}\n");
-            report
-        }
-    };
-    context.print(report).await
+commands! {
+    /// Make a token for a client of `serve`
+    #[command(
+        after_help = "Examples:\n  pegboard token new laptop\n  pegboard token hash < token.txt"
+    )]
+    pub(crate) enum TokenCommand {
+        New(With<New>),
+        Hash(With<Hash>),
+    }
 }
 
-/// Prints the digest of the token on stdin.
-pub(super) async fn hash(mut context: Context<'_>) -> Exit {
-    let nothing = json!({"sha256": null});
-    let read = match stdin::read(&mut context, MAX_BYTES, &nothing).await {
-        Input::Read(bytes) => token(bytes),
-        Input::Unreadable(problem) => Err(problem),
-        Input::Ended(report) => return context.print(report).await,
-    };
-    let digest = read.map(|token| TokenDigest::of(&token).to_string());
-    let report = match (digest, context.output.is_json()) {
-        (Ok(digest), true) => Report::json(Exit::Done, &json!({"sha256": digest})),
-        (Ok(digest), false) => {
-            let mut report = Report::new(Exit::Done);
-            report.data = format!("{digest}\n");
-            report
-        }
-        (Err(problem), _) => empty(&context.output, Exit::Usage, &nothing).error(&problem, None),
-    };
-    context.print(report).await
+/// Make a token, and the lines for the config that let it in
+#[derive(Debug, Args)]
+#[command(
+    after_help = "Examples:\n  pegboard token new laptop\n  pegboard token new ci --view reading --rate 60/min --expires 90d"
+)]
+pub(crate) struct New {
+    /// Who will use it; the audit log has this name
+    name: String,
+    /// The only view that it may use
+    #[arg(long, value_name = "NAME")]
+    view: Option<String>,
+    /// What it may do: read, call or admin, or several with commas; read and
+    /// call if not given
+    #[arg(long, value_name = "SCOPE")]
+    scope: Vec<String>,
+    /// How often its holder may call tools, such as 60/min
+    #[arg(long)]
+    rate: Option<String>,
+    /// The most calls of its holder at once
+    #[arg(long, value_name = "CALLS")]
+    concurrent: Option<usize>,
+    /// When it expires: 90d from now, or 2027-01-31T12:00Z
+    #[arg(long, value_name = "WHEN")]
+    expires: Option<String>,
+}
+
+impl Run for New {
+    /// Makes a token. It is printed once and stored nowhere.
+    async fn run(self, mut context: Context<'_>) -> Exit {
+        let nothing = json!({"name": self.name, "token": null, "sha256": null, "config": null});
+        let settings = Settings::load(&context.global);
+        let checked = table(&self).and_then(|table| {
+            check(&settings.selected()?, &self)?;
+            Ok(table)
+        });
+        let mut table = match checked {
+            Ok(table) => table,
+            Err(complaint) => return context.refuse(&complaint, &nothing).await,
+        };
+        let token = match random_token() {
+            Ok(token) => token,
+            Err(error) => {
+                let message = format!("the system has no random numbers: {error}");
+                let report = empty(&context.output, Exit::Unavailable, &nothing).error(&message, None);
+                return context.print(report).await;
+            }
+        };
+        let digest = TokenDigest::of(&token).to_string();
+        table.insert("sha256".to_owned(), digest.as_str().into());
+        let lines = lines(&self.name, &table);
+        let report = match context.output.is_json() {
+            true => {
+                let document = json!({"name": self.name, "token": token, "sha256": digest, "config": lines});
+                Report::json(Exit::Done, &document)
+            }
+            false => {
+                context
+                    .output
+                    .note("Put these lines into the config. The token is shown only now and stored nowhere.\n");
+                context.output.note(&lines);
+                let mut report = Report::new(Exit::Done);
+                report.data = format!("{token}\n");
+                report
+            }
+        };
+        context.print(report).await
+    }
+}
+
+/// Print the digest of a token that comes in on stdin
+#[derive(Debug, Args)]
+#[command(after_help = "Example:\n  pegboard token hash < token.txt")]
+pub(crate) struct Hash {}
+
+impl Run for Hash {
+    /// Prints the digest of the token on stdin.
+    async fn run(self, mut context: Context<'_>) -> Exit {
+        let nothing = json!({"sha256": null});
+        let read = match stdin::read(&mut context, MAX_BYTES, &nothing).await {
+            Input::Read(bytes) => token(bytes),
+            Input::Unreadable(problem) => Err(problem),
+            Input::Ended(report) => return context.print(report).await,
+        };
+        let digest = read.map(|token| TokenDigest::of(&token).to_string());
+        let report = match (digest, context.output.is_json()) {
+            (Ok(digest), true) => Report::json(Exit::Done, &json!({"sha256": digest})),
+            (Ok(digest), false) => {
+                let mut report = Report::new(Exit::Done);
+                report.data = format!("{digest}\n");
+                report
+            }
+            (Err(problem), _) => empty(&context.output, Exit::Usage, &nothing).error(&problem, None),
+        };
+        context.print(report).await
+    }
 }
 
 /// The TOML lines of the token. The values are texts, numbers and lists of texts, which JSON and TOML write alike.
@@ -93,7 +140,7 @@ fn lines(name: &str, table: &Map<String, Value>) -> String {
 }
 
 /// The settings of the token but its digest. The config decides whether they can be used.
-fn table(options: &TokenNew) -> Result<Map<String, Value>, Complaint> {
+fn table(options: &New) -> Result<Map<String, Value>, Complaint> {
     let expires = options.expires.as_deref().map(expiry).transpose()?;
     let scopes: Vec<&str> = options
         .scope
@@ -162,7 +209,7 @@ fn expiry(text: &str) -> Result<String, Complaint> {
 }
 
 /// Fails if the config has a token of this name, or lacks the view.
-fn check(config: &Config, options: &TokenNew) -> Result<(), Complaint> {
+fn check(config: &Config, options: &New) -> Result<(), Complaint> {
     let (name, serve) = (&options.name, &config.serve);
     if serve.tokens.contains_key(name) || serve.unusable_tokens.contains(name) {
         return Err(Complaint {
@@ -199,7 +246,7 @@ mod tests {
 
     #[test]
     fn a_name_is_one_that_the_config_accepts() {
-        let named = |name: &str| TokenNew {
+        let named = |name: &str| New {
             name: name.to_owned(),
             view: None,
             scope: Vec::new(),

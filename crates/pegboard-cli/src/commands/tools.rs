@@ -9,20 +9,24 @@ mod spelling;
 
 use std::{collections::BTreeSet, fmt::Write as _};
 
+use clap::{
+    Args,
+    builder::{PossibleValuesParser, TypedValueParser},
+};
 use pegboard::{
-    Config, ListedTool, Listing, ServerName, View,
+    Config, ListedTool, Listing, Provider, ServerName, View,
     toolset::{ServerCost, Unavailable},
 };
 use serde::Serialize;
 use serde_json::json;
 
 use super::{
+    command::Run,
     context::{Context, Ending, interrupted, time_up},
     listing, needed_variables,
     starting::StartingServers,
 };
 use crate::{
-    cli,
     exit::Exit,
     output::{self, Paint, Report, Table, USUAL_WIDTH, one_line},
     settings::{Complaint, Settings},
@@ -32,73 +36,109 @@ use pattern::Pattern;
 /// How many tools a search shows at most.
 const SEARCHED: usize = 10;
 
-pub(super) async fn run(mut context: Context<'_>, options: cli::Tools) -> Exit {
-    let mut settings = Settings::load(&context.global);
-    let nothing = match options {
-        cli::Tools { provider: Some(_), .. } => json!([]),
-        cli::Tools { cost: true, .. } => json!({"servers": [], "tokens": 0}),
-        _ => json!(Document::new(&settings, &[], &[], &[])),
-    };
-    let pattern = options.pattern.as_deref().map(Pattern::new);
-    let config = settings.shown().and_then(|config| {
-        let pattern = pattern.as_ref();
-        match pattern.and_then(|pattern| out_of_use(&settings, &config, pattern)) {
-            Some(complaint) => Err(complaint),
-            None => settings.usable(),
+/// List tools
+#[derive(Debug, Args)]
+#[command(
+    after_help = "Examples:\n  pegboard tools 'demo.*'\n  pegboard tools --server demo -o json --provider openai"
+)]
+pub(crate) struct Tools {
+    /// Part of a tool's name, or a whole name with `*` for any text;
+    /// a tool's whole name explains that tool
+    pub(super) pattern: Option<String>,
+    /// The API to define tools for: mcp, openai, openai-responses,
+    /// openai-strict, anthropic, gemini, gemini-json, bedrock. With
+    /// json, the list is exactly what it takes
+    #[arg(long, value_parser = provider(), hide_possible_values = true)]
+    pub(super) provider: Option<Provider>,
+    /// Find tools by what they are for, the best first
+    #[arg(long, value_name = "QUERY", conflicts_with = "pattern")]
+    pub(super) search: Option<String>,
+    /// Show what each server's definitions cost, in tokens
+    #[arg(long, conflicts_with_all = ["pattern", "provider", "search"])]
+    pub(super) cost: bool,
+    /// Show each tool's JSON Schemas
+    #[arg(long, conflicts_with_all = ["cost", "search"])]
+    pub(super) schema: bool,
+    /// Show each tool as one line with its arguments' types
+    #[arg(long, conflicts_with_all = ["cost", "search", "schema"])]
+    pub(super) signatures: bool,
+}
+
+/// Parses a provider by its name.
+fn provider() -> impl TypedValueParser<Value = Provider> {
+    PossibleValuesParser::new(Provider::ALL.map(Provider::as_str))
+        .try_map(|word| Provider::parse(&word).ok_or("there is no such provider"))
+}
+
+impl Run for Tools {
+    async fn run(self, mut context: Context<'_>) -> Exit {
+        let mut settings = Settings::load(&context.global);
+        let nothing = match self {
+            Self { provider: Some(_), .. } => json!([]),
+            Self { cost: true, .. } => json!({"servers": [], "tokens": 0}),
+            _ => json!(Document::new(&settings, &[], &[], &[])),
+        };
+        let pattern = self.pattern.as_deref().map(Pattern::new);
+        let config = settings.shown().and_then(|config| {
+            let pattern = pattern.as_ref();
+            match pattern.and_then(|pattern| out_of_use(&settings, &config, pattern)) {
+                Some(complaint) => Err(complaint),
+                None => settings.usable(),
+            }
+        });
+        let mut config = match config {
+            Ok(config) => config,
+            Err(complaint) => return context.refuse(&complaint, &nothing).await,
+        };
+        let named = pattern.map_or_else(Vec::new, |pattern| pattern.servers(config.servers.keys()));
+        if !named.is_empty() {
+            // Other servers are not started.
+            config.servers.retain(|name, _| named.contains(name));
+            settings.tell_only_of(named.iter().map(ServerName::as_str));
         }
-    });
-    let mut config = match config {
-        Ok(config) => config,
-        Err(complaint) => return context.refuse(&complaint, &nothing).await,
-    };
-    let named = pattern.map_or_else(Vec::new, |pattern| pattern.servers(config.servers.keys()));
-    if !named.is_empty() {
-        // Other servers are not started.
-        config.servers.retain(|name, _| named.contains(name));
-        settings.tell_only_of(named.iter().map(ServerName::as_str));
-    }
-    settings.announce(&context.output);
-    let starting = StartingServers::new(&config);
-    let what = "asking the servers for their tools";
-    let mut servers = context.servers(&settings).await;
-    let (board, toolset, listing) = loop {
-        let board = servers.board(config.clone()).tools_only().open();
-        let toolset = board.toolset_with(View::new().provider(options.provider.unwrap_or_default()));
-        let patience = context.deadline.remaining();
-        let listing = context.waiting(&starting, what, &board, toolset.list(patience)).await;
-        let is_missing = matches!(&listing, Ending::Done(listing) if !listing.unavailable.is_empty());
-        if !is_missing || !context.has_lost(&mut servers).await {
-            break (board, toolset, listing);
-        }
-    };
-    let report = match listing {
-        Ending::Interrupted => interrupted(&context.output, &nothing),
-        Ending::TimeUp => time_up(&context.output, &nothing),
-        Ending::Done(mut found) => {
-            // Servers that the pattern cannot mean are not missed.
-            let is_meant = |server: &Unavailable| named.is_empty() || named.contains(&server.server);
-            found.unavailable.retain(is_meant);
-            if servers.daemon.is_none() {
-                for server in &mut found.unavailable {
-                    let advice = needed_variables::advice_for(&config, &server.server, &server.error);
-                    server.hint = advice.or(server.hint.take());
+        settings.announce(&context.output);
+        let starting = StartingServers::new(&config);
+        let what = "asking the servers for their tools";
+        let mut servers = context.servers(&settings).await;
+        let (board, toolset, listing) = loop {
+            let board = servers.board(config.clone()).tools_only().open();
+            let toolset = board.toolset_with(View::new().provider(self.provider.unwrap_or_default()));
+            let patience = context.deadline.remaining();
+            let listing = context.waiting(&starting, what, &board, toolset.list(patience)).await;
+            let is_missing = matches!(&listing, Ending::Done(listing) if !listing.unavailable.is_empty());
+            if !is_missing || !context.has_lost(&mut servers).await {
+                break (board, toolset, listing);
+            }
+        };
+        let report = match listing {
+            Ending::Interrupted => interrupted(&context.output, &nothing),
+            Ending::TimeUp => time_up(&context.output, &nothing),
+            Ending::Done(mut found) => {
+                // Servers that the pattern cannot mean are not missed.
+                let is_meant = |server: &Unavailable| named.is_empty() || named.contains(&server.server);
+                found.unavailable.retain(is_meant);
+                if servers.daemon.is_none() {
+                    for server in &mut found.unavailable {
+                        let advice = needed_variables::advice_for(&config, &server.server, &server.error);
+                        server.hint = advice.or(server.hint.take());
+                    }
                 }
+                let exit = listing::exit(&found.unavailable, &config, context.is_late());
+                let known: BTreeSet<String> = found.tools.iter().map(|listed| listed.tool.dotted_name()).collect();
+                if let Some(query) = &self.search {
+                    let matches = toolset.find(query, SEARCHED);
+                    found.tools = matches.into_iter().map(|found| found.tool).collect();
+                }
+                if self.cost {
+                    let report = costs(&context, &toolset.cost(), exit);
+                    let report = listing::add_unavailable(report, &found.unavailable, context.is_late());
+                    return context.close(&board, report).await;
+                }
+                show(&context, &self, &settings, found, &known, exit)
             }
-            let exit = listing::exit(&found.unavailable, &config, context.is_late());
-            let known: BTreeSet<String> = found.tools.iter().map(|listed| listed.tool.dotted_name()).collect();
-            if let Some(query) = &options.search {
-                let matches = toolset.find(query, SEARCHED);
-                found.tools = matches.into_iter().map(|found| found.tool).collect();
-            }
-            if options.cost {
-                let report = costs(&context, &toolset.cost(), exit);
-                let report = listing::add_unavailable(report, &found.unavailable, context.is_late());
-                return context.close(&board, report).await;
-            }
-            show(&context, &options, &settings, found, &known, exit)
-        }
-    };
-    context.close(&board, report).await
+        };
+        context.close(&board, report).await
+    }
 }
 
 /// The complaint about a server that the pattern names and that is not used: it is disabled, not approved or misconfigured.
@@ -120,7 +160,7 @@ fn out_of_use(settings: &Settings, config: &Config, pattern: &Pattern) -> Option
 }
 
 /// The complaint about a name that neither a server nor a tool has. A pattern with stars may fit nothing.
-fn unknown(options: &cli::Tools, settings: &Settings, tools: &[ListedTool]) -> Option<(String, String)> {
+fn unknown(options: &Tools, settings: &Settings, tools: &[ListedTool]) -> Option<(String, String)> {
     let text = options.pattern.as_deref()?;
     let pattern = Pattern::new(text);
     if pattern.has_stars() || options.search.is_some() || tools.iter().any(|tool| pattern.fits(tool)) {
@@ -145,7 +185,7 @@ fn unknown(options: &cli::Tools, settings: &Settings, tools: &[ListedTool]) -> O
 
 fn show(
     context: &Context<'_>,
-    options: &cli::Tools,
+    options: &Tools,
     settings: &Settings,
     mut listing: Listing,
     known: &BTreeSet<String>,
@@ -228,7 +268,7 @@ fn the_one(tools: &[ListedTool], name: &str) -> Option<usize> {
 }
 
 /// The warning about an empty list, unless another message explains it. `found` is the number of tools before the pattern was applied.
-fn why_empty(options: &cli::Tools, settings: &Settings, listing: &Listing, found: usize) -> Option<String> {
+fn why_empty(options: &Tools, settings: &Settings, listing: &Listing, found: usize) -> Option<String> {
     let all = "`pegboard tools` lists all";
     if !listing.tools.is_empty() {
         None

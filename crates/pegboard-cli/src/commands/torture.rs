@@ -2,18 +2,22 @@
 
 mod card;
 
+use std::{path::PathBuf, time::Duration};
+
+use clap::{Args, ValueEnum};
 use pegboard::config::{Command, ServerConfig, Transport};
 use pegboard_hosts::executable::{is_executable, resolve};
 use pegboard_torture::{Card, Era, Options, Target, case_names};
 use tokio::time::Instant;
 
 use super::{
+    command::Run,
     context::{Context, Ending, interrupted, time_up},
     server_tls,
     servers::shown_target,
 };
 use crate::{
-    cli::{Eras, Torture},
+    cli::duration,
     exit::Exit,
     output::{self, Paint, Report},
     settings::{Complaint, Settings},
@@ -24,47 +28,88 @@ const GIVEN: &str = "torture";
 /// What the library shows in place of a secret.
 const HIDDEN: &str = "****";
 
-/// Tries a server.
-pub(super) async fn run(mut context: Context<'_>, torture: Torture) -> Exit {
-    let mut card = Card {
-        server: shown(&context, &torture.server),
-        ..Card::default()
-    };
-    let target = match check(&torture).and_then(|()| find(&context, &torture.server)) {
-        Ok((target, transport)) => {
-            card.transport = transport;
-            target
-        }
-        Err(complaint) => return context.refuse(&complaint, &card).await,
-    };
-    let started = Instant::now();
-    let output = context.output.clone();
-    let options = Options {
-        only: &torture.only,
-        tools: &torture.tools,
-        all_tools: torture.yes,
-        era: match torture.era {
-            Eras::Both => None,
-            Eras::Modern => Some(Era::Modern),
-            Eras::Legacy => Some(Era::Legacy),
-        },
-        wait: torture.wait,
-    };
-    let trying = pegboard_torture::run(&target, &options, |what| output.waiting(&what));
-    let tried = context.work(trying).await;
-    let report = match tried {
-        Ending::Interrupted => interrupted(&context.output, &card),
-        Ending::TimeUp => time_up(&context.output, &card),
-        Ending::Done(Err(why)) => unavailable(&context, &card, &why),
-        Ending::Done(Ok(tried)) => {
-            card.eras = tried.eras;
-            card.server_info = tried.server_info;
-            card.fill(tried.cases);
-            card.duration_ms = millis(started);
-            finish(&context, &torture, &card)
-        }
-    };
-    context.print(report).await
+/// Try a server with faults and protocol cases
+#[derive(Debug, Args)]
+#[command(
+    after_help = "Examples:\n  pegboard torture 'python server.py' --tool slow_search\n  pegboard torture http://127.0.0.1:8080/mcp --junit report.xml"
+)]
+pub(crate) struct Torture {
+    /// A configured server, a URL, or a command line in quotes
+    server: String,
+    /// Call this tool too; may be repeated
+    #[arg(long = "tool", value_name = "NAME")]
+    tools: Vec<String>,
+    /// Call every tool, not only read-only ones
+    #[arg(short, long)]
+    yes: bool,
+    /// The protocol era to try: both, modern or legacy
+    #[arg(long, value_enum, default_value_t = Eras::Both, hide_possible_values = true, hide_default_value = true)]
+    era: Eras,
+    /// Run only this case or group; may be repeated
+    #[arg(long = "only", value_name = "CASE")]
+    only: Vec<String>,
+    /// How long each response may take (10s)
+    #[arg(long, value_name = "DURATION", value_parser = duration, default_value = "10s", hide_default_value = true)]
+    wait: Duration,
+    /// Write the results as JUnit XML too
+    #[arg(long, value_name = "FILE")]
+    junit: Option<PathBuf>,
+}
+
+/// Which protocol eras are tried.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Eras {
+    /// Those that the server speaks.
+    Both,
+    /// The era without a handshake.
+    Modern,
+    /// The era with a handshake.
+    Legacy,
+}
+
+impl Run for Torture {
+    /// Tries a server.
+    async fn run(self, mut context: Context<'_>) -> Exit {
+        let mut card = Card {
+            server: shown(&context, &self.server),
+            ..Card::default()
+        };
+        let target = match check(&self).and_then(|()| find(&context, &self.server)) {
+            Ok((target, transport)) => {
+                card.transport = transport;
+                target
+            }
+            Err(complaint) => return context.refuse(&complaint, &card).await,
+        };
+        let started = Instant::now();
+        let output = context.output.clone();
+        let options = Options {
+            only: &self.only,
+            tools: &self.tools,
+            all_tools: self.yes,
+            era: match self.era {
+                Eras::Both => None,
+                Eras::Modern => Some(Era::Modern),
+                Eras::Legacy => Some(Era::Legacy),
+            },
+            wait: self.wait,
+        };
+        let trying = pegboard_torture::run(&target, &options, |what| output.waiting(&what));
+        let tried = context.work(trying).await;
+        let report = match tried {
+            Ending::Interrupted => interrupted(&context.output, &card),
+            Ending::TimeUp => time_up(&context.output, &card),
+            Ending::Done(Err(why)) => unavailable(&context, &card, &why),
+            Ending::Done(Ok(tried)) => {
+                card.eras = tried.eras;
+                card.server_info = tried.server_info;
+                card.fill(tried.cases);
+                card.duration_ms = millis(started);
+                finish(&context, &self, &card)
+            }
+        };
+        context.print(report).await
+    }
 }
 
 /// Refuses names of cases that do not exist.

@@ -5,6 +5,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
+use clap::Args;
 use pegboard::{
     Env, Hint as _,
     config::{ProjectFile, Source, TrustRecord, TrustStore},
@@ -13,99 +14,145 @@ use serde_json::{Value, json};
 
 use super::{
     agreement,
+    command::{Run, With, commands},
     context::{Context, Ending, empty, interrupted, time_up},
 };
 use crate::{
-    cli::TrustAccept,
     exit::Exit,
     output::{Output, Report, clean, one_line},
     settings::{self, Complaint},
 };
 
-/// Shows what a project file would start, and what has changed since it was approved.
-pub(super) async fn show(mut context: Context<'_>, path: Option<PathBuf>) -> Exit {
-    let (file, store) = match find(path) {
-        Ok(found) => found,
-        Err(complaint) => return context.refuse(&complaint, &json!({"file": null})).await,
-    };
-    let review = Review::new(&file, &store);
-    let mut report = match context.output.is_json() {
-        true => Report::json(Exit::Done, &review.document()),
-        false => Report::new(Exit::Done),
-    };
-    if !context.output.is_json() {
-        report.data = review.text();
+commands! {
+    /// Approve the config file of a project
+    #[command(
+        after_help = "Examples:\n  pegboard trust show\n  pegboard trust accept"
+    )]
+    pub(crate) enum TrustCommand {
+        Show(With<Show>),
+        Accept(With<Accept>),
+        Forget(With<Forget>),
     }
-    if let Some(problem) = store.problem() {
-        report = report.warning(&problem);
-    }
-    context.print(report).await
 }
 
-/// Approves a project file, after a person at the terminal or `--yes` has agreed to what it shows.
-pub(super) async fn accept(mut context: Context<'_>, options: TrustAccept) -> Exit {
-    let (file, mut store) = match find(options.path) {
-        Ok(found) => found,
-        Err(complaint) => return context.refuse(&complaint, &json!({"file": null})).await,
-    };
-    let review = Review::new(&file, &store);
-    let pending = review.document();
-    if !context.output.is_json() || !options.yes {
-        context.output.say(&review.text());
-    }
-    if !options.yes {
-        let output = context.output.clone();
-        match context.work(ask(&output)).await {
-            Ending::Done(Ok(())) => {}
-            Ending::Done(Err(complaint)) => return context.refuse(&complaint, &pending).await,
-            Ending::TimeUp => return context.print(time_up(&output, &pending)).await,
-            Ending::Interrupted => return context.print(interrupted(&output, &pending)).await,
-        }
-    }
-    // What is stored is the digest of the content that was shown, so a change in the meantime is not approved.
-    if let Err(error) = store.accept(&file) {
-        return context.refuse(&failed(&error), &pending).await;
-    }
-    let report = match context.output.is_json() {
-        true => Report::json(Exit::Done, &Review::new(&file, &store).document()),
-        false => said(Report::new(Exit::Done), file.path(), "is approved"),
-    };
-    context.print(report).await
+/// Show what the project file would start, and what has changed
+#[derive(Debug, Args)]
+#[command(after_help = "Example:\n  pegboard trust show -o json")]
+pub(crate) struct Show {
+    /// The project file, or a folder of the project
+    path: Option<PathBuf>,
 }
 
-/// Removes the approval of a project file.
-pub(super) async fn forget(mut context: Context<'_>, path: Option<PathBuf>) -> Exit {
-    let env = Env::process();
-    let mut store = TrustStore::user(&env);
-    // The file itself may be gone, or be one that cannot be read.
-    let path = match project_path(path, &env, &store) {
-        Ok(path) => path,
-        Err(complaint) => return context.refuse(&complaint, &json!({"file": null})).await,
-    };
-    let was_there = match store.forget(&path) {
-        Ok(was_there) => was_there,
-        Err(error) => return context.refuse(&failed(&error), &json!({"file": path})).await,
-    };
-    if !was_there && ProjectFile::read(&path, &env).is_err() {
-        let complaint = Complaint {
-            message: format!("{} is no project file, and no approval of it is stored", path.display()),
-            hint: Some(
-                "name the project file or its folder; `pegboard trust show` shows the one that applies here".to_owned(),
-            ),
-            exit: Exit::Usage,
+impl Run for Show {
+    /// Shows what a project file would start, and what has changed since it was approved.
+    async fn run(self, mut context: Context<'_>) -> Exit {
+        let (file, store) = match find(self.path) {
+            Ok(found) => found,
+            Err(complaint) => return context.refuse(&complaint, &json!({"file": null})).await,
         };
-        return context
-            .refuse(&complaint, &json!({"file": path, "forgotten": false}))
-            .await;
+        let review = Review::new(&file, &store);
+        let mut report = match context.output.is_json() {
+            true => Report::json(Exit::Done, &review.document()),
+            false => Report::new(Exit::Done),
+        };
+        if !context.output.is_json() {
+            report.data = review.text();
+        }
+        if let Some(problem) = store.problem() {
+            report = report.warning(&problem);
+        }
+        context.print(report).await
     }
-    let document = json!({"file": path, "forgotten": was_there});
-    let report = empty(&context.output, Exit::Done, &document);
-    let report = match (context.output.is_json(), was_there) {
-        (true, _) => report,
-        (false, true) => said(report, &path, "is no longer approved"),
-        (false, false) => said(report, &path, "was not approved"),
-    };
-    context.print(report).await
+}
+
+/// Approve the project file as it is now
+#[derive(Debug, Args)]
+#[command(after_help = "Example:\n  pegboard trust accept")]
+pub(crate) struct Accept {
+    /// The project file, or a folder of the project
+    path: Option<PathBuf>,
+    /// Approve it without a question
+    #[arg(short, long)]
+    yes: bool,
+}
+
+impl Run for Accept {
+    /// Approves a project file, after a person at the terminal or `--yes` has agreed to what it shows.
+    async fn run(self, mut context: Context<'_>) -> Exit {
+        let (file, mut store) = match find(self.path) {
+            Ok(found) => found,
+            Err(complaint) => return context.refuse(&complaint, &json!({"file": null})).await,
+        };
+        let review = Review::new(&file, &store);
+        let pending = review.document();
+        if !context.output.is_json() || !self.yes {
+            context.output.say(&review.text());
+        }
+        if !self.yes {
+            let output = context.output.clone();
+            match context.work(ask(&output)).await {
+                Ending::Done(Ok(())) => {}
+                Ending::Done(Err(complaint)) => return context.refuse(&complaint, &pending).await,
+                Ending::TimeUp => return context.print(time_up(&output, &pending)).await,
+                Ending::Interrupted => return context.print(interrupted(&output, &pending)).await,
+            }
+        }
+        // What is stored is the digest of the content that was shown, so a change in the meantime is not approved.
+        if let Err(error) = store.accept(&file) {
+            return context.refuse(&failed(&error), &pending).await;
+        }
+        let report = match context.output.is_json() {
+            true => Report::json(Exit::Done, &Review::new(&file, &store).document()),
+            false => said(Report::new(Exit::Done), file.path(), "is approved"),
+        };
+        context.print(report).await
+    }
+}
+
+/// Withdraw the approval
+#[derive(Debug, Args)]
+#[command(after_help = "Example:\n  pegboard trust forget")]
+pub(crate) struct Forget {
+    /// The project file, or a folder of the project
+    path: Option<PathBuf>,
+}
+
+impl Run for Forget {
+    /// Removes the approval of a project file.
+    async fn run(self, mut context: Context<'_>) -> Exit {
+        let env = Env::process();
+        let mut store = TrustStore::user(&env);
+        // The file itself may be gone, or be one that cannot be read.
+        let path = match project_path(self.path, &env, &store) {
+            Ok(path) => path,
+            Err(complaint) => return context.refuse(&complaint, &json!({"file": null})).await,
+        };
+        let was_there = match store.forget(&path) {
+            Ok(was_there) => was_there,
+            Err(error) => return context.refuse(&failed(&error), &json!({"file": path})).await,
+        };
+        if !was_there && ProjectFile::read(&path, &env).is_err() {
+            let complaint = Complaint {
+                message: format!("{} is no project file, and no approval of it is stored", path.display()),
+                hint: Some(
+                    "name the project file or its folder; `pegboard trust show` shows the one that applies here"
+                        .to_owned(),
+                ),
+                exit: Exit::Usage,
+            };
+            return context
+                .refuse(&complaint, &json!({"file": path, "forgotten": false}))
+                .await;
+        }
+        let document = json!({"file": path, "forgotten": was_there});
+        let report = empty(&context.output, Exit::Done, &document);
+        let report = match (context.output.is_json(), was_there) {
+            (true, _) => report,
+            (false, true) => said(report, &path, "is no longer approved"),
+            (false, false) => said(report, &path, "was not approved"),
+        };
+        context.print(report).await
+    }
 }
 
 /// Adds a sentence about a file.

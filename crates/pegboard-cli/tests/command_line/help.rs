@@ -2,68 +2,29 @@
 
 use super::home::Home;
 
-const COMMANDS: &[&[&str]] = &[
-    &[],
-    &["tools"],
-    &["call"],
-    &["resources"],
-    &["resources", "list"],
-    &["resources", "read"],
-    &["prompts"],
-    &["prompts", "list"],
-    &["prompts", "get"],
-    &["status"],
-    &["list"],
-    &["add"],
-    &["add-json"],
-    &["remove"],
-    &["get"],
-    &["enable"],
-    &["disable"],
-    &["rename"],
-    &["find"],
-    &["doctor"],
-    &["generate"],
-    &["logs"],
-    &["record"],
-    &["replay"],
-    &["serve"],
-    &["mcp"],
-    &["health"],
-    &["token"],
-    &["token", "new"],
-    &["token", "hash"],
-    &["config"],
-    &["config", "show"],
-    &["config", "schema"],
-    &["trust"],
-    &["trust", "show"],
-    &["trust", "accept"],
-    &["trust", "forget"],
-    &["pins"],
-    &["pins", "show"],
-    &["pins", "diff"],
-    &["pins", "accept"],
-    &["audit"],
-    &["audit", "verify"],
-    &["audit", "show"],
-    &["login"],
-    &["logout"],
-    &["torture"],
-    &["mask"],
-    &["import"],
-    &["install"],
-    &["uninstall"],
-    &["init"],
-    &["demo-server"],
-    &["completions"],
-    &["man"],
-    &["help"],
-];
+/// Commands that the first screen does not list.
+const HIDDEN: [&str; 2] = ["man", "help"];
+
+/// A command and all below it, as the help screens list them.
+fn with_subcommands(command: Vec<String>, found: &mut Vec<Vec<String>>) {
+    let words: Vec<&str> = command.iter().map(String::as_str).collect();
+    let screen = Home::new().run(&[&words[..], &["--help"]].concat()).out;
+    let listed = screen.lines().skip_while(|line| *line != "Commands:").skip(1);
+    let names = listed.map_while(|line| line.split_whitespace().next());
+    for name in names {
+        with_subcommands([&command[..], &[name.to_owned()]].concat(), found);
+    }
+    found.push(command);
+}
 
 #[test]
 fn every_help_screen_fits_a_screen_and_shows_an_example() {
-    for command in COMMANDS.iter().copied() {
+    let mut commands = Vec::new();
+    with_subcommands(Vec::new(), &mut commands);
+    commands.extend(HIDDEN.map(|name| vec![name.to_owned()]));
+    assert!(commands.contains(&vec!["config".to_owned(), "schema".to_owned()]), "{commands:?}");
+    for command in &commands {
+        let command: &[&str] = &command.iter().map(String::as_str).collect::<Vec<_>>();
         let ran = Home::new().run(&[command, &["--help"]].concat());
         ran.ends_with(0);
         ran.prints("Example").prints("\n  pegboard ");

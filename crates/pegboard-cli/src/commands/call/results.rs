@@ -5,9 +5,11 @@ use std::{fmt::Write as _, io::IsTerminal as _, time::Duration};
 use pegboard::{Answer, Content, Kind, Outcome, Reply};
 use serde_json::{Value, json};
 
-use super::super::blobs::{self, Blob};
+use super::{
+    super::blobs::{self, Blob},
+    options::Call,
+};
 use crate::{
-    cli,
     exit::Exit,
     output::{Graphics, Output, Report, as_data, clean},
 };
@@ -16,7 +18,7 @@ use crate::{
 const ADVICE: &str = "A person must act first. Go on without it.";
 
 /// The report of a reply, after its binary parts were saved as the options say.
-pub(super) fn report(output: &Output, options: &cli::Call, reply: &Reply) -> Report {
+pub(super) fn report(output: &Output, options: &Call, reply: &Reply) -> Report {
     let exit = Exit::of_outcome(&reply.outcome);
     let (saved, problem) = save(options, reply);
     let damaged = damaged(options, reply);
@@ -52,7 +54,7 @@ pub(super) fn report(output: &Output, options: &cli::Call, reply: &Reply) -> Rep
 }
 
 /// The result for stdout. A pipe or a file gets the bytes of a result that is one binary block.
-fn done(output: &Output, options: &cli::Call, answer: &Answer, text: &str, exit: Exit) -> Report {
+fn done(output: &Output, options: &Call, answer: &Answer, text: &str, exit: Exit) -> Report {
     let mut report = Report::new(exit);
     let is_shown = options.out.is_none() && std::io::stdout().is_terminal();
     let mut parts = answer.content.iter().filter_map(Blob::of).peekable();
@@ -160,7 +162,7 @@ fn not_done(outcome: &Outcome, exit: Exit) -> Report {
 }
 
 /// Saves the binary parts of a result. Returns the files' names, and why some are missing.
-fn save(options: &cli::Call, reply: &Reply) -> (Vec<String>, Option<String>) {
+fn save(options: &Call, reply: &Reply) -> (Vec<String>, Option<String>) {
     let (Some(folder), Outcome::Done(answer) | Outcome::ToolFailed(answer)) = (&options.save, &reply.outcome) else {
         return (Vec::new(), None);
     };
@@ -179,7 +181,7 @@ fn save(options: &cli::Call, reply: &Reply) -> (Vec<String>, Option<String>) {
 }
 
 /// The warning that parts of the result cannot be saved, because the server's base64 is wrong.
-fn damaged(options: &cli::Call, reply: &Reply) -> Option<String> {
+fn damaged(options: &Call, reply: &Reply) -> Option<String> {
     let (Some(_), Outcome::Done(answer) | Outcome::ToolFailed(answer)) = (&options.save, &reply.outcome) else {
         return None;
     };

@@ -6,9 +6,9 @@ use pegboard::ServerName;
 use pegboard_hosts::{ServersFile, document::EditLock, shorten_path};
 use serde_json::{Map, Value, json};
 
-use super::listed::need_json;
+use super::{listed::need_json, options::Find};
 use crate::{
-    cli::{Find, Global},
+    cli::Global,
     exit::Exit,
     output::one_line,
     registry::{Entry, Given, Need, Way, ways},

@@ -8,12 +8,12 @@ use pegboard_hosts::{
 };
 use serde_json::json;
 
+use super::options::Install;
 use crate::{
-    cli::{Import, Install},
     commands::{
         agreement,
         context::{Context, Ending, interrupted, time_up},
-        import::{self, inputs},
+        import::{self, Import, inputs},
     },
     exit::Exit,
     settings::Complaint,

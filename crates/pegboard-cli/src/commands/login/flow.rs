@@ -11,12 +11,11 @@ use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
 use super::{
-    browser,
+    Login, browser,
     callback::{Callback, Page, Visit},
     command_of, complaint_of, unanswered, whose,
 };
 use crate::{
-    cli::Login,
     exit::Exit,
     output::Output,
     settings::Complaint,

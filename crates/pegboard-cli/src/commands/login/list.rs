@@ -3,9 +3,8 @@
 use pegboard::StoredSignIn;
 use serde_json::{Value, json};
 
-use super::{complained, complaint};
+use super::{Login, complained, complaint};
 use crate::{
-    cli::Login,
     commands::context::{Context, Ending, cut_short},
     exit::Exit,
     output::{self, Output, Report, Table, one_line},

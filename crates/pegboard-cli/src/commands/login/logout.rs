@@ -2,14 +2,17 @@
 
 use std::time::Duration;
 
+use clap::Args;
 use pegboard::{Config, Hint as _, Pegboard, Principal, SignInError, SignInErrorKind, SignedOut, StoredSignIn};
 use serde_json::{Value, json};
 use url::Url;
 
-use super::{code_of, complained, exit_of, sharers, stored_of, whose};
+use super::{code_of, complained, exit_of, sharers, stored_of, values::principal, whose};
 use crate::{
-    cli::Logout,
-    commands::context::{Context, Ending, cut_short, empty},
+    commands::{
+        command::Run,
+        context::{Context, Ending, cut_short, empty},
+    },
     daemon,
     exit::Exit,
     output::{Output, one_line},
@@ -35,46 +38,66 @@ struct Outcome {
     others: Vec<String>,
 }
 
-/// Signs out of a server, or of all.
-pub(in crate::commands) async fn logout(mut context: Context<'_>, options: Logout) -> Exit {
-    let nothing = json!({"servers": [], "error": null, "hint": null, "code": null});
-    let settings = Settings::load(&context.global);
-    let config = settings.usable().and_then(|config| match &options.server {
-        Some(name) if !config.servers.keys().any(|known| known.as_str() == name) => Err(settings.missing_remote(name)),
-        _ => Ok(config),
-    });
-    let config = match config {
-        Ok(config) => config,
-        Err(complaint) => {
-            let report = complained(&context.output, &nothing, &complaint);
-            return context.print(report).await;
-        }
-    };
-    let names: Vec<String> = config.servers.keys().map(ToString::to_string).collect();
-    let url = options.server.as_deref().and_then(|name| url_of(&config, name));
-    let board = settings::board(config).open();
-    let output = context.output.clone();
-    let (global, deadline) = (context.global.clone(), context.deadline);
-    let work = async {
-        let outcome = match &options.server {
-            Some(server) => one(&board, server, url.as_ref(), options.principal.as_deref()).await,
-            None => {
-                let limit = deadline.remaining().saturating_sub(REPORTING);
-                all(&board, &names, options.principal.as_deref(), limit).await
+/// Sign out of a server
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  pegboard logout linear\n  pegboard logout --all")]
+#[command(override_usage = "pegboard logout [OPTIONS] SERVER\n       pegboard logout --all")]
+pub(crate) struct Logout {
+    /// The server to sign out of
+    #[arg(required_unless_present = "all")]
+    server: Option<String>,
+    /// End every sign-in, those of principals too
+    #[arg(long, conflicts_with = "server")]
+    all: bool,
+    /// Sign out this principal instead of the views without one
+    #[arg(long, value_name = "NAME", value_parser = principal)]
+    principal: Option<String>,
+}
+
+impl Run for Logout {
+    /// Signs out of a server, or of all.
+    async fn run(self, mut context: Context<'_>) -> Exit {
+        let nothing = json!({"servers": [], "error": null, "hint": null, "code": null});
+        let settings = Settings::load(&context.global);
+        let config = settings.usable().and_then(|config| match &self.server {
+            Some(name) if !config.servers.keys().any(|known| known.as_str() == name) => {
+                Err(settings.missing_remote(name))
+            }
+            _ => Ok(config),
+        });
+        let config = match config {
+            Ok(config) => config,
+            Err(complaint) => {
+                let report = complained(&context.output, &nothing, &complaint);
+                return context.print(report).await;
             }
         };
-        let has_ended = |ended: &Ended| !matches!(ended.result, Ok(SignedOut::WasNot));
-        if outcome.ended.iter().any(has_ended) {
-            daemon::tell_of_sign_in(&global, &settings, deadline).await;
-        }
-        outcome
-    };
-    let report = match context.work(Box::pin(work)).await {
-        Ending::Done(outcome) => signed_out(&output, &options, &outcome),
-        Ending::TimeUp => complained(&output, &nothing, &cut_short(Exit::Timeout, None)),
-        Ending::Interrupted => complained(&output, &nothing, &cut_short(Exit::Interrupted, None)),
-    };
-    context.close(&board, report).await
+        let names: Vec<String> = config.servers.keys().map(ToString::to_string).collect();
+        let url = self.server.as_deref().and_then(|name| url_of(&config, name));
+        let board = settings::board(config).open();
+        let output = context.output.clone();
+        let (global, deadline) = (context.global.clone(), context.deadline);
+        let work = async {
+            let outcome = match &self.server {
+                Some(server) => one(&board, server, url.as_ref(), self.principal.as_deref()).await,
+                None => {
+                    let limit = deadline.remaining().saturating_sub(REPORTING);
+                    all(&board, &names, self.principal.as_deref(), limit).await
+                }
+            };
+            let has_ended = |ended: &Ended| !matches!(ended.result, Ok(SignedOut::WasNot));
+            if outcome.ended.iter().any(has_ended) {
+                daemon::tell_of_sign_in(&global, &settings, deadline).await;
+            }
+            outcome
+        };
+        let report = match context.work(Box::pin(work)).await {
+            Ending::Done(outcome) => signed_out(&output, &self, &outcome),
+            Ending::TimeUp => complained(&output, &nothing, &cut_short(Exit::Timeout, None)),
+            Ending::Interrupted => complained(&output, &nothing, &cut_short(Exit::Interrupted, None)),
+        };
+        context.close(&board, report).await
+    }
 }
 
 /// The URL of a remote server.

@@ -7,15 +7,17 @@ use serde_json::{Value, json};
 
 use super::{
     entry::{self, Extras, usage},
-    has_daemon, screen,
+    has_daemon,
+    options::{Add, AddJson, Writing},
+    screen,
 };
 use crate::{
-    cli::{Add, AddJson, Tools, Writing},
     commands::{
+        command::Run,
         context::{Context, Ending, empty, interrupted, time_up, with_complaint},
         plain_secrets,
         stdin::{self, Input},
-        tools,
+        tools::Tools,
     },
     exit::Exit,
     output::{Output, Report, clean},
@@ -25,15 +27,35 @@ use crate::{
 /// The most bytes of settings that are read from a file or from stdin.
 const MOST: u64 = 1 << 20;
 
-/// Adds a server.
-pub(in crate::commands) async fn add(mut context: Context<'_>, add: Add) -> Exit {
-    let extras = Extras::of(&context.global);
-    let entry = match entry::of_arguments(&add, &extras) {
-        Ok(entry) => entry,
-        Err(complaint) => return context.refuse(&complaint, &super::refused(&add.name, &complaint)).await,
-    };
-    let report = written(&context, &add.name, &entry, &add.writing, add.check).await;
-    finish(context, add.name, report, add.check).await
+impl Run for Add {
+    const OWNS_SERVER_OPTIONS: bool = true;
+
+    fn adjust(arg: clap::Arg) -> clap::Arg {
+        let arg = match arg.get_id().as_str() {
+            "headers" => arg
+                .short('H')
+                .help("Send this header, as 'Name: value'; may be repeated"),
+            "env" => arg.short('e').help("Set this variable of the process; may be repeated"),
+            "cwds" => arg.help("The working folder of the process"),
+            _ => return arg,
+        };
+        arg.hide(false)
+    }
+
+    /// Adds a server.
+    async fn run(self, mut context: Context<'_>) -> Exit {
+        let extras = Extras::of(&context.global);
+        let entry = match entry::of_arguments(&self, &extras) {
+            Ok(entry) => entry,
+            Err(complaint) => {
+                return context
+                    .refuse(&complaint, &super::refused(&self.name, &complaint))
+                    .await;
+            }
+        };
+        let report = written(&context, &self.name, &entry, &self.writing, self.check).await;
+        finish(context, self.name, report, self.check).await
+    }
 }
 
 /// Prints the report, and lists the tools of the new server if that was asked for.
@@ -55,39 +77,43 @@ async fn finish(mut context: Context<'_>, name: String, report: Report, is_check
         schema: false,
         signatures: false,
     };
-    tools::run(context, all).await
+    all.run(context).await
 }
 
-/// Adds a server whose settings are given as JSON.
-pub(in crate::commands) async fn add_json(mut context: Context<'_>, add: AddJson) -> Exit {
-    let nothing = json!({"name": add.name});
-    let read = match add.json.strip_prefix('@') {
-        Some(file) => match stdin::read_file(&mut context, Path::new(file), MOST).await {
-            Ending::Done(read) => {
-                read.and_then(|bytes| String::from_utf8(bytes).map_err(|_| format!("{file} is not UTF-8")))
+impl Run for AddJson {
+    /// Adds a server whose settings are given as JSON.
+    async fn run(self, mut context: Context<'_>) -> Exit {
+        let nothing = json!({"name": self.name});
+        let read = match self.json.strip_prefix('@') {
+            Some(file) => match stdin::read_file(&mut context, Path::new(file), MOST).await {
+                Ending::Done(read) => {
+                    read.and_then(|bytes| String::from_utf8(bytes).map_err(|_| format!("{file} is not UTF-8")))
+                }
+                Ending::TimeUp => return context.print(time_up(&context.output, &nothing)).await,
+                Ending::Interrupted => return context.print(interrupted(&context.output, &nothing)).await,
+            },
+            None if self.json == "-" => match stdin::read(&mut context, MOST, &nothing).await {
+                Input::Read(bytes) => String::from_utf8(bytes).map_err(|_| "stdin is not UTF-8".to_owned()),
+                Input::Unreadable(problem) => Err(problem),
+                Input::Ended(report) => return context.print(report).await,
+            },
+            None => Ok(self.json.clone()),
+        };
+        let text = match read {
+            Ok(text) => text,
+            Err(problem) => {
+                let complaint = usage(&problem, "");
+                return context
+                    .refuse(&complaint, &super::refused(&self.name, &complaint))
+                    .await;
             }
-            Ending::TimeUp => return context.print(time_up(&context.output, &nothing)).await,
-            Ending::Interrupted => return context.print(interrupted(&context.output, &nothing)).await,
-        },
-        None if add.json == "-" => match stdin::read(&mut context, MOST, &nothing).await {
-            Input::Read(bytes) => String::from_utf8(bytes).map_err(|_| "stdin is not UTF-8".to_owned()),
-            Input::Unreadable(problem) => Err(problem),
-            Input::Ended(report) => return context.print(report).await,
-        },
-        None => Ok(add.json.clone()),
-    };
-    let text = match read {
-        Ok(text) => text,
-        Err(problem) => {
-            let complaint = usage(&problem, "");
-            return context.refuse(&complaint, &super::refused(&add.name, &complaint)).await;
-        }
-    };
-    let report = match entry::of_json(&add.name, &text) {
-        Ok(entry) => written(&context, &add.name, &entry, &add.writing, add.check).await,
-        Err(complaint) => refused(&context.output, &add.name, &complaint),
-    };
-    finish(context, add.name, report, add.check).await
+        };
+        let report = match entry::of_json(&self.name, &text) {
+            Ok(entry) => written(&context, &self.name, &entry, &self.writing, self.check).await,
+            Err(complaint) => refused(&context.output, &self.name, &complaint),
+        };
+        finish(context, self.name, report, self.check).await
+    }
 }
 
 /// Writes the server to its file, and reports it.

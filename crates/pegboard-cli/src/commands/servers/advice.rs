@@ -1,21 +1,20 @@
 //! Advice for a command line of `add` whose command is not after `--`, as `claude mcp add` takes it.
 
 use clap::{
-    Error, Parser as _,
+    Command, Error, FromArgMatches as _,
     error::{ContextKind, ContextValue, ErrorKind},
 };
 use pegboard::{Config, Env, Format};
 use serde_json::json;
 
-use super::screen;
-use crate::cli::{Add, Cli, Verb};
+use super::{options::Add, screen};
 
-/// Replaces the tips of the parser's error if the words are an `add` with its command before `--`. The parser would say where to put one
+/// Replaces the tips of the error of a parser for `definition` if the words are an `add` with its command before `--`. The parser would say where to put one
 /// argument, and not that the program goes there too.
-pub(in crate::commands) fn with_advice(mut error: Error, words: &[String]) -> Error {
+pub(in crate::commands) fn with_advice(mut error: Error, words: &[String], definition: Command) -> Error {
     if error.kind() == ErrorKind::UnknownArgument
         && let Some(ContextValue::String(unknown)) = error.get(ContextKind::InvalidArg)
-        && let Some(line) = meant(unknown, words)
+        && let Some(line) = meant(unknown, words, definition)
     {
         error.remove(ContextKind::SuggestedArg);
         let tip = format!("the command goes after '--': {line}");
@@ -25,22 +24,20 @@ pub(in crate::commands) fn with_advice(mut error: Error, words: &[String]) -> Er
 }
 
 /// The command line of `add` that was meant by one in which a word is unknown.
-fn meant(unknown: &str, words: &[String]) -> Option<String> {
+fn meant(unknown: &str, words: &[String], definition: Command) -> Option<String> {
     // Of `--option=value` and `-abc` the parser names a part.
     let at = words.iter().position(|word| word.starts_with(unknown))?;
     let (before, command) = words.split_at(at.checked_sub(1)?);
     let line = before.iter().map(String::as_str).chain(["--"]);
     let line = line.chain(command.iter().map(String::as_str));
-    match Cli::try_parse_from(line).ok()?.into_parts() {
-        (Verb::Add(add), _) => match *add {
-            Add { name, target: None, .. } if !command[0].contains("://") => {
-                // Without the options, whose values may be secrets.
-                let has_options = before.len() > ["pegboard", "add", "NAME"].len();
-                let name = if has_options { format!("{name} …") } else { name };
-                Some(add_line(&name, command))
-            }
-            _ => None,
-        },
+    let matches = definition.try_get_matches_from(line).ok()?;
+    match Add::from_arg_matches(matches.subcommand_matches("add")?).ok()? {
+        Add { name, target: None, .. } if !command[0].contains("://") => {
+            // Without the options, whose values may be secrets.
+            let has_options = before.len() > ["pegboard", "add", "NAME"].len();
+            let name = if has_options { format!("{name} …") } else { name };
+            Some(add_line(&name, command))
+        }
         _ => None,
     }
 }
@@ -61,7 +58,10 @@ pub(super) fn add_line(name: &str, command: &[impl AsRef<str>]) -> String {
 
 #[cfg(test)]
 mod tests {
+    use clap::CommandFactory as _;
+
     use super::*;
+    use crate::commands::Cli;
 
     #[test]
     fn a_command_before_the_dashes_is_shown_after_them() {
@@ -85,8 +85,8 @@ mod tests {
                 .chain(line.split(' '))
                 .map(str::to_owned)
                 .collect();
-            let error = Cli::try_parse_from(&words).unwrap_err();
-            let said = with_advice(error, &words).to_string();
+            let error = Cli::command().try_get_matches_from(&words).unwrap_err();
+            let said = with_advice(error, &words, Cli::command()).to_string();
             match expected {
                 Some(line) => assert!(
                     said.contains(&format!("tip: the command goes after '--': {line}\n")),

@@ -1,12 +1,15 @@
 //! `pegboard remove`, `enable`, `disable` and `rename`.
 
+use clap::Args;
 use pegboard_hosts::{ServersFile, check_server_name};
 use serde_json::{Value, json};
 
 use super::{entry::usage, has_daemon, views};
 use crate::{
-    cli::{Named, Rename},
-    commands::context::{Context, empty, with_complaint},
+    commands::{
+        command::Run,
+        context::{Context, empty, with_complaint},
+    },
     exit::Exit,
     output::Report,
     settings::{Complaint, Settings},
@@ -25,30 +28,79 @@ struct Done {
     warnings: Vec<String>,
 }
 
-/// Removes servers from the file that has them.
-pub(in crate::commands) async fn remove(context: Context<'_>, named: Named) -> Exit {
-    let mut done = Vec::new();
-    let daemon = has_daemon(&context).await;
-    let result = each(&context, &named.names, named.dry_run, |name, mut files| {
-        let mut file = files.remove(0);
-        file.remove(name, None)?;
-        if !named.dry_run {
-            file.save()?;
-        }
-        let what = if named.dry_run { "would remove" } else { "removed" };
-        let mut removed = of(name, &file, what, files.first());
-        // A view that names a server of another file still shows that one. A list that becomes empty would show all.
-        if files.is_empty() {
-            removed.warnings = views::warnings(ServersFile::all(&context.global.configs)?.iter(), name);
-        }
-        done.push(removed);
-        Ok(())
-    });
-    finish(context, done, result, daemon && !named.dry_run).await
+/// The servers that a command changes.
+#[derive(Debug, Args)]
+struct Named {
+    /// The servers
+    #[arg(id = "server", value_name = "NAME", required = true)]
+    names: Vec<String>,
+    /// Say what would be changed, and change nothing
+    #[arg(long)]
+    dry_run: bool,
+}
+
+/// Remove servers from the config file
+#[derive(Debug, Args)]
+#[command(after_help = "Example:\n  pegboard remove time linear")]
+pub(crate) struct Remove {
+    #[command(flatten)]
+    named: Named,
+}
+
+impl Run for Remove {
+    /// Removes servers from the file that has them.
+    async fn run(self, context: Context<'_>) -> Exit {
+        let mut done = Vec::new();
+        let daemon = has_daemon(&context).await;
+        let result = each(&context, &self.named.names, self.named.dry_run, |name, mut files| {
+            let mut file = files.remove(0);
+            file.remove(name, None)?;
+            if !self.named.dry_run {
+                file.save()?;
+            }
+            let what = if self.named.dry_run { "would remove" } else { "removed" };
+            let mut removed = of(name, &file, what, files.first());
+            // A view that names a server of another file still shows that one. A list that becomes empty would show all.
+            if files.is_empty() {
+                removed.warnings = views::warnings(ServersFile::all(&context.global.configs)?.iter(), name);
+            }
+            done.push(removed);
+            Ok(())
+        });
+        finish(context, done, result, daemon && !self.named.dry_run).await
+    }
+}
+
+/// Use servers that were disabled
+#[derive(Debug, Args)]
+#[command(after_help = "Example:\n  pegboard enable time")]
+pub(crate) struct Enable {
+    #[command(flatten)]
+    named: Named,
+}
+
+impl Run for Enable {
+    async fn run(self, context: Context<'_>) -> Exit {
+        switch(context, self.named, true).await
+    }
+}
+
+/// Keep servers in the config file without using them
+#[derive(Debug, Args)]
+#[command(after_help = "Example:\n  pegboard disable time")]
+pub(crate) struct Disable {
+    #[command(flatten)]
+    named: Named,
+}
+
+impl Run for Disable {
+    async fn run(self, context: Context<'_>) -> Exit {
+        switch(context, self.named, false).await
+    }
 }
 
 /// Enables or disables servers in the file that has them.
-pub(in crate::commands) async fn switch(context: Context<'_>, named: Named, on: bool) -> Exit {
+async fn switch(context: Context<'_>, named: Named, on: bool) -> Exit {
     let mut done = Vec::new();
     let daemon = has_daemon(&context).await;
     let result = each(&context, &named.names, named.dry_run, |name, mut files| {
@@ -96,35 +148,51 @@ pub(in crate::commands) async fn switch(context: Context<'_>, named: Named, on: 
     finish(context, done, result, daemon && !named.dry_run).await
 }
 
-/// Gives a server another name. Its settings stay where they are, with their comments.
-pub(in crate::commands) async fn rename(context: Context<'_>, rename: Rename) -> Exit {
-    let mut done = Vec::new();
-    let daemon = has_daemon(&context).await;
-    let Rename { old, new, dry_run } = &rename;
-    let result = each(&context, std::slice::from_ref(old), *dry_run, |name, mut files| {
-        check_server_name(new)?;
-        if let Some(other) = ServersFile::with(&context.global.configs, new)?.first() {
-            return Err(usage(
-                &format!("{} has a server `{new}` already", other.shown_path()),
-                "",
-            ));
-        }
-        let file = &mut files[0];
-        file.rename(name, new)?;
-        views::rename(file, name, new)?;
-        if !dry_run {
-            file.save()?;
-        }
-        let what = if *dry_run { "would rename" } else { "renamed" };
-        let mut renamed = of(name, file, what, None);
-        renamed.to = Some(new.clone());
-        let others = ServersFile::all(&context.global.configs)?;
-        let others = others.iter().filter(|other| other.path() != file.path());
-        renamed.warnings = views::warnings(others, name);
-        done.push(renamed);
-        Ok(())
-    });
-    finish(context, done, result, daemon && !rename.dry_run).await
+/// Give a server of the config file another name
+#[derive(Debug, Args)]
+#[command(after_help = "Example:\n  pegboard rename time clock")]
+pub(crate) struct Rename {
+    /// The server
+    #[arg(id = "server", value_name = "OLD")]
+    old: String,
+    /// Its new name
+    new: String,
+    /// Say what would be changed, and change nothing
+    #[arg(long)]
+    dry_run: bool,
+}
+
+impl Run for Rename {
+    /// Gives a server another name. Its settings stay where they are, with their comments.
+    async fn run(self, context: Context<'_>) -> Exit {
+        let mut done = Vec::new();
+        let daemon = has_daemon(&context).await;
+        let Rename { old, new, dry_run } = &self;
+        let result = each(&context, std::slice::from_ref(old), *dry_run, |name, mut files| {
+            check_server_name(new)?;
+            if let Some(other) = ServersFile::with(&context.global.configs, new)?.first() {
+                return Err(usage(
+                    &format!("{} has a server `{new}` already", other.shown_path()),
+                    "",
+                ));
+            }
+            let file = &mut files[0];
+            file.rename(name, new)?;
+            views::rename(file, name, new)?;
+            if !dry_run {
+                file.save()?;
+            }
+            let what = if *dry_run { "would rename" } else { "renamed" };
+            let mut renamed = of(name, file, what, None);
+            renamed.to = Some(new.clone());
+            let others = ServersFile::all(&context.global.configs)?;
+            let others = others.iter().filter(|other| other.path() != file.path());
+            renamed.warnings = views::warnings(others, name);
+            done.push(renamed);
+            Ok(())
+        });
+        finish(context, done, result, daemon && !self.dry_run).await
+    }
 }
 
 fn of(name: &str, file: &ServersFile, what: &'static str, also: Option<&ServersFile>) -> Done {

@@ -8,9 +8,9 @@ use pegboard::{
 };
 use serde_json::{Map, Value, json};
 
-use super::advice;
+use super::{advice, options::Add};
 use crate::{
-    cli::{Add, Global},
+    cli::Global,
     commands::address,
     exit::Exit,
     settings::{Complaint, here},

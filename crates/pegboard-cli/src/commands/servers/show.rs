@@ -1,13 +1,14 @@
 //! `pegboard get` and `pegboard list`: what is configured. No server is started.
 
+use clap::Args;
 use pegboard::{Loaded, config::ValueOrigin};
 use pegboard_hosts::{ServersFile, shorten_path, show_entry};
 use serde_json::{Value, json};
 
 use super::{change::absent, screen};
 use crate::{
-    cli::{Get, Global},
-    commands::context::Context,
+    cli::Global,
+    commands::{command::Run, context::Context},
     exit::Exit,
     output::{Paint, Report, Table, clean, one_line, width},
     settings::{Complaint, Settings, is_pending},
@@ -17,63 +18,74 @@ use crate::{
 const STATE: usize = 2;
 const PLACE: usize = 3;
 
-/// Shows one server: what it is, where it is defined, and how to change it.
-pub(in crate::commands) async fn get(mut context: Context<'_>, get: Get) -> Exit {
-    let name = &get.name;
-    let settings = Settings::load(&context.global);
-    let files = match ServersFile::with(&context.global.configs, name) {
-        Ok(files) => files,
-        Err(error) => {
-            let complaint = Complaint::from(error);
-            return context.refuse(&complaint, &super::refused(name, &complaint)).await;
-        }
-    };
-    let listed = all(&settings);
-    let Some(server) = listed.iter().find(|server| server["name"] == **name) else {
-        let complaint = absent(&context, name);
-        return context.refuse(&complaint, &super::refused(name, &complaint)).await;
-    };
-    let shown = match files.first() {
-        Some(file) => {
-            let entry = file.entry(name).unwrap_or_default();
-            match show_entry(&settings.loaded, name, &entry) {
-                // A server that cannot be used as it is has no settings in effect, so those of the file are shown.
-                Value::Null => file.check(name).shown,
-                shown => shown,
+/// Show how one server is configured
+#[derive(Debug, Args)]
+#[command(after_help = "Example:\n  pegboard get time")]
+pub(crate) struct Get {
+    /// The server
+    #[arg(id = "server", value_name = "NAME")]
+    name: String,
+}
+
+impl Run for Get {
+    /// Shows one server: what it is, where it is defined, and how to change it.
+    async fn run(self, mut context: Context<'_>) -> Exit {
+        let name = &self.name;
+        let settings = Settings::load(&context.global);
+        let files = match ServersFile::with(&context.global.configs, name) {
+            Ok(files) => files,
+            Err(error) => {
+                let complaint = Complaint::from(error);
+                return context.refuse(&complaint, &super::refused(name, &complaint)).await;
             }
-        }
-        // The built-in server, or one of the command line.
-        None => show_entry(&settings.loaded, name, &written(&settings.loaded, name)),
-    };
-    let mut document = server.clone();
-    document["settings"] = shown.clone();
-    let exit = Exit::Done;
-    let report = if context.output.is_json() {
-        Report::json(exit, &document)
-    } else {
-        let mut report = Report::new(exit);
-        let state = server["state"].as_str().unwrap_or_default();
-        let mut more = vec![("state", state.to_owned())];
-        let origin = place(server);
-        more.extend(
-            origin
-                .or_else(|| files.first().map(ServersFile::shown_path))
-                .map(|place| ("defined in", place)),
-        );
-        report.data = clean(&format!("{name}\n{}", screen::lines(&shown, &more))).into_owned();
-        for problem in server["problems"].as_array().into_iter().flatten() {
-            report = report.warning(problem.as_str().unwrap_or_default());
-        }
-        let switch = if state == "disabled" { "enable" } else { "disable" };
-        if files.is_empty() {
-            report
+        };
+        let listed = all(&settings);
+        let Some(server) = listed.iter().find(|server| server["name"] == **name) else {
+            let complaint = absent(&context, name);
+            return context.refuse(&complaint, &super::refused(name, &complaint)).await;
+        };
+        let shown = match files.first() {
+            Some(file) => {
+                let entry = file.entry(name).unwrap_or_default();
+                match show_entry(&settings.loaded, name, &entry) {
+                    // A server that cannot be used as it is has no settings in effect, so those of the file are shown.
+                    Value::Null => file.check(name).shown,
+                    shown => shown,
+                }
+            }
+            // The built-in server, or one of the command line.
+            None => show_entry(&settings.loaded, name, &written(&settings.loaded, name)),
+        };
+        let mut document = server.clone();
+        document["settings"] = shown.clone();
+        let exit = Exit::Done;
+        let report = if context.output.is_json() {
+            Report::json(exit, &document)
         } else {
-            report.hint(&format!(
-                "`pegboard doctor {name}` tries it; `{switch}` and `remove` change it"
-            ))
-        }
-    };
-    context.print(report).await
+            let mut report = Report::new(exit);
+            let state = server["state"].as_str().unwrap_or_default();
+            let mut more = vec![("state", state.to_owned())];
+            let origin = place(server);
+            more.extend(
+                origin
+                    .or_else(|| files.first().map(ServersFile::shown_path))
+                    .map(|place| ("defined in", place)),
+            );
+            report.data = clean(&format!("{name}\n{}", screen::lines(&shown, &more))).into_owned();
+            for problem in server["problems"].as_array().into_iter().flatten() {
+                report = report.warning(problem.as_str().unwrap_or_default());
+            }
+            let switch = if state == "disabled" { "enable" } else { "disable" };
+            if files.is_empty() {
+                report
+            } else {
+                report.hint(&format!(
+                    "`pegboard doctor {name}` tries it; `{switch}` and `remove` change it"
+                ))
+            }
+        };
+        context.print(report).await
+    }
 }
 
 /// The keys of the settings that some source has for a server, without their values.
@@ -86,48 +98,55 @@ fn written(loaded: &Loaded, name: &str) -> Value {
     Value::Object(set.map(|one| (key(one.field), Value::Null)).collect())
 }
 
-/// Lists the configured servers.
-pub(in crate::commands) async fn list(mut context: Context<'_>) -> Exit {
-    let settings = Settings::load(&context.global);
-    if let Err(complaint) = settings.selected() {
-        return context
-            .refuse(&complaint, &json!({"servers": [], "warnings": []}))
-            .await;
+/// List the configured servers, without starting any
+#[derive(Debug, Args)]
+#[command(after_help = "Example:\n  pegboard list -o json")]
+pub(crate) struct List {}
+
+impl Run for List {
+    /// Lists the configured servers.
+    async fn run(self, mut context: Context<'_>) -> Exit {
+        let settings = Settings::load(&context.global);
+        if let Err(complaint) = settings.selected() {
+            return context
+                .refuse(&complaint, &json!({"servers": [], "warnings": []}))
+                .await;
+        }
+        let mut servers = all(&settings);
+        complete(&mut servers, &context.global);
+        let report = if context.output.is_json() {
+            let warnings: Vec<String> = settings.warnings().collect();
+            Report::json(Exit::Done, &json!({"servers": servers, "warnings": warnings}))
+        } else {
+            let mut report = Report::new(Exit::Done);
+            let mut table = Table::indented(0).optional(&[PLACE]);
+            table.row(["NAME", "KIND", "STATE", "DEFINED IN", "COMMAND OR URL"].map(str::to_owned));
+            for server in &servers {
+                let cell = |key: &str| one_line(server[key].as_str().unwrap_or("-"));
+                let place = place(server).map_or_else(|| "-".to_owned(), |place| one_line(&place));
+                table.row([cell("name"), cell("kind"), cell("state"), place, cell("target")]);
+            }
+            if !servers.is_empty() {
+                let paint = Paint::of(&std::io::stdout());
+                report.data = table.painted(width(), |row, column, cell| match (column, cell) {
+                    _ if row == 0 => paint.bold(cell),
+                    (STATE, "misconfigured") => paint.red(cell),
+                    (STATE, "disabled" | "not approved") => paint.yellow(cell),
+                    _ => cell.to_owned(),
+                });
+            }
+            if let Some(note) = settings.demo_note() {
+                context.output.note(note);
+            } else if servers.is_empty() {
+                report = report.hint("no server is configured; `pegboard add NAME -- COMMAND…` adds one");
+            }
+            settings
+                .loaded
+                .errors()
+                .fold(report, |report, problem| report.warning(&problem.to_string()))
+        };
+        context.print(report).await
     }
-    let mut servers = all(&settings);
-    complete(&mut servers, &context.global);
-    let report = if context.output.is_json() {
-        let warnings: Vec<String> = settings.warnings().collect();
-        Report::json(Exit::Done, &json!({"servers": servers, "warnings": warnings}))
-    } else {
-        let mut report = Report::new(Exit::Done);
-        let mut table = Table::indented(0).optional(&[PLACE]);
-        table.row(["NAME", "KIND", "STATE", "DEFINED IN", "COMMAND OR URL"].map(str::to_owned));
-        for server in &servers {
-            let cell = |key: &str| one_line(server[key].as_str().unwrap_or("-"));
-            let place = place(server).map_or_else(|| "-".to_owned(), |place| one_line(&place));
-            table.row([cell("name"), cell("kind"), cell("state"), place, cell("target")]);
-        }
-        if !servers.is_empty() {
-            let paint = Paint::of(&std::io::stdout());
-            report.data = table.painted(width(), |row, column, cell| match (column, cell) {
-                _ if row == 0 => paint.bold(cell),
-                (STATE, "misconfigured") => paint.red(cell),
-                (STATE, "disabled" | "not approved") => paint.yellow(cell),
-                _ => cell.to_owned(),
-            });
-        }
-        if let Some(note) = settings.demo_note() {
-            context.output.note(note);
-        } else if servers.is_empty() {
-            report = report.hint("no server is configured; `pegboard add NAME -- COMMAND…` adds one");
-        }
-        settings
-            .loaded
-            .errors()
-            .fold(report, |report, problem| report.warning(&problem.to_string()))
-    };
-    context.print(report).await
 }
 
 /// Every configured server, those that cannot be used included.

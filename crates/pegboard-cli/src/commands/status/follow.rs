@@ -8,10 +8,11 @@ use tokio::time::Instant;
 
 use super::{
     super::context::{Context, Ending},
+    Status,
     shown::Shown,
     table_report,
 };
-use crate::{cli, daemon::RunningDaemon, exit::Exit, output::Report, settings::Settings};
+use crate::{daemon::RunningDaemon, exit::Exit, output::Report, settings::Settings};
 
 /// How often the status is read.
 const EVERY: Duration = Duration::from_secs(1);
@@ -77,7 +78,7 @@ pub(super) async fn watch(
     settings: &Settings,
     config: &Config,
     source: Source<'_>,
-    options: &cli::Status,
+    options: &Status,
 ) -> Exit {
     let is_screen = std::io::stdout().is_terminal() && !context.output.is_json();
     let mut shown_last = String::new();
@@ -110,7 +111,7 @@ pub(super) async fn watch(
     }
 }
 
-fn report(context: &Context<'_>, settings: &Settings, mut status: Value, options: &cli::Status) -> Report {
+fn report(context: &Context<'_>, settings: &Settings, mut status: Value, options: &Status) -> Report {
     let shown = Shown::of(status.clone());
     let exit = super::exit(&shown, false, options.check);
     if context.output.is_json() {

@@ -12,14 +12,8 @@ use super::{
 const CIRCLES: &[(&str, &[&str])] = &[
     (
         "pegboard-cli",
-        &[
-            "commands/login",
-            "commands/login/flow",
-            "commands/login/list",
-            "commands/login/logout",
-        ],
+        &["commands/login", "commands/login/flow", "commands/login/list"],
     ),
-    ("pegboard-cli", &["commands/servers", "commands/servers/add"]),
     ("pegboard-cli", &["commands/status", "commands/status/follow"]),
     (
         "pegboard-cli",

@@ -1,93 +1,75 @@
-//! The arguments of the commands that change the servers of a config file.
+//! The arguments and options of `add` and `add-json`.
 
 use clap::Args;
 
+/// Add a server to the config file
 #[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  pegboard add time -- uvx mcp-server-time\n  \
+                  pegboard add linear https://mcp.linear.app/mcp --header 'X-Team: core'\n  \
+                  pegboard add github --env TOKEN='${GITHUB_TOKEN}' -- npx -y PACKAGE")]
 pub(crate) struct Add {
     /// The name of the new server
-    pub(crate) name: String,
+    pub(super) name: String,
     /// Its URL, or a program without arguments
     #[arg(value_name = "URL")]
-    pub(crate) target: Option<String>,
+    pub(super) target: Option<String>,
     /// The program and its arguments
     #[arg(last = true, value_name = "COMMAND")]
-    pub(crate) command: Vec<String>,
+    pub(super) command: Vec<String>,
     /// stdio, http, sse or websocket; else by the URL
     #[arg(short, long, value_name = "KIND", value_parser = ["stdio", "http", "sse", "websocket", "ws"], hide_possible_values = true)]
-    pub(crate) transport: Option<String>,
+    pub(super) transport: Option<String>,
     /// Send the token in this variable as a bearer token
     #[arg(long, value_name = "VAR")]
-    pub(crate) bearer_env: Option<String>,
+    pub(super) bearer_env: Option<String>,
     /// What the server is for
     #[arg(long, value_name = "TEXT")]
-    pub(crate) description: Option<String>,
+    pub(super) description: Option<String>,
     /// Show only these tools; may be repeated
     #[arg(long, value_name = "GLOB")]
-    pub(crate) allow: Vec<String>,
+    pub(super) allow: Vec<String>,
     /// Hide these tools; may be repeated
     #[arg(long, value_name = "GLOB")]
-    pub(crate) deny: Vec<String>,
+    pub(super) deny: Vec<String>,
     /// Add it, but do not use it yet
     #[arg(long)]
-    pub(crate) disabled: bool,
+    pub(super) disabled: bool,
     /// Connect to it and list its tools
     #[arg(long, conflicts_with = "dry_run")]
-    pub(crate) check: bool,
+    pub(super) check: bool,
     #[command(flatten)]
-    pub(crate) writing: Writing,
+    pub(super) writing: Writing,
 }
 
+/// Add a server whose settings are given as JSON
 #[derive(Debug, Args)]
+#[command(
+    after_help = "Examples:\n  pegboard add-json time '{\"command\": \"uvx\", \"args\": [\"mcp-server-time\"]}'\n  \
+                  pegboard add-json linear @linear.json"
+)]
 pub(crate) struct AddJson {
     /// The name of the new server
-    pub(crate) name: String,
+    pub(super) name: String,
     /// Its settings as JSON; @FILE reads a file, - stdin
     #[arg(value_name = "JSON")]
-    pub(crate) json: String,
+    pub(super) json: String,
     /// Connect to it and list its tools
     #[arg(long, conflicts_with = "dry_run")]
-    pub(crate) check: bool,
+    pub(super) check: bool,
     #[command(flatten)]
-    pub(crate) writing: Writing,
+    pub(super) writing: Writing,
 }
 
 /// How a server is written.
 #[derive(Debug, Args)]
-pub(crate) struct Writing {
+pub(super) struct Writing {
     /// Write to the config file of the project here
     #[arg(long, conflicts_with = "configs")]
-    pub(crate) project: bool,
+    pub(super) project: bool,
     /// Replace a server of that name
     #[arg(long)]
-    pub(crate) force: bool,
+    pub(super) force: bool,
     /// Say what would be written, and write nothing
     #[arg(long)]
-    pub(crate) dry_run: bool,
-}
-
-#[derive(Debug, Args)]
-pub(crate) struct Named {
-    /// The servers
-    #[arg(value_name = "NAME", required = true)]
-    pub(crate) names: Vec<String>,
-    /// Say what would be changed, and change nothing
-    #[arg(long)]
-    pub(crate) dry_run: bool,
-}
-
-#[derive(Debug, Args)]
-pub(crate) struct Rename {
-    /// The server
-    pub(crate) old: String,
-    /// Its new name
-    pub(crate) new: String,
-    /// Say what would be changed, and change nothing
-    #[arg(long)]
-    pub(crate) dry_run: bool,
-}
-
-#[derive(Debug, Args)]
-pub(crate) struct Get {
-    /// The server
-    pub(crate) name: String,
+    pub(super) dry_run: bool,
 }

@@ -1,41 +1,43 @@
-//! The arguments of `find`.
+//! The arguments and options of `find`.
 
 use clap::Args;
 
+/// Find servers in a registry
 #[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  pegboard find github\n  pegboard find postgres --add --set DATABASE_URL")]
 #[expect(clippy::struct_excessive_bools, reason = "each is an option of its own")]
 pub(crate) struct Find {
     /// Words of a server's name or description
     #[arg(required = true, value_name = "WORD")]
-    pub(crate) words: Vec<String>,
+    pub(super) words: Vec<String>,
     /// Add what is found to the config, its version pinned
     #[arg(long)]
-    pub(crate) add: bool,
+    pub(super) add: bool,
     /// The server's name in the config
     #[arg(long, requires = "add")]
-    pub(crate) name: Option<String>,
+    pub(super) name: Option<String>,
     /// How to run it: npm, pypi, oci, streamable-http, …
     #[arg(long, requires = "add", value_name = "KIND")]
-    pub(crate) package: Option<String>,
+    pub(super) package: Option<String>,
     /// A value that it needs; NAME alone takes it from the environment
     #[arg(long, requires = "add", value_name = "NAME[=VALUE]")]
-    pub(crate) set: Vec<String>,
+    pub(super) set: Vec<String>,
     /// Write to the project's file, not the user's
     #[arg(long, requires = "add")]
-    pub(crate) project: bool,
+    pub(super) project: bool,
     /// Show what would be written
     #[arg(long, requires = "add")]
-    pub(crate) dry_run: bool,
+    pub(super) dry_run: bool,
     /// Add it without a question
     #[arg(short, long, requires = "add")]
-    pub(crate) yes: bool,
+    pub(super) yes: bool,
     /// Show at most this many
     #[arg(long, default_value_t = 20, value_name = "COUNT")]
-    pub(crate) limit: usize,
+    pub(super) limit: usize,
     /// Show deprecated servers too
     #[arg(long)]
-    pub(crate) all: bool,
+    pub(super) all: bool,
     /// The registry, if not the official one
     #[arg(long, value_name = "URL")]
-    pub(crate) registry: Option<String>,
+    pub(super) registry: Option<String>,
 }
