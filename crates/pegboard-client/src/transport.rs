@@ -37,7 +37,8 @@ mod session_cleanup;
 #[cfg(feature = "sse")]
 mod sse;
 #[cfg(any(feature = "http", feature = "fuzz"))]
-mod sse_parser;
+#[doc(hidden)]
+pub mod sse_parser;
 mod stdio;
 mod target;
 #[cfg(any(feature = "http", feature = "websocket"))]
@@ -66,6 +67,8 @@ pub use server_error::ServerError;
 #[cfg(feature = "http")]
 pub use session_cleanup::clean_up_session;
 pub use stdio::SpawnError;
+#[doc(hidden)]
+pub use stdio::{Pipes, RawProcess, StdinPipe};
 pub use target::Target;
 pub(crate) use wire::{Boxed, Inbox, Wire};
 pub use wire_end::{EndReason, WireEnd};

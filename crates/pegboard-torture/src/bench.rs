@@ -50,13 +50,13 @@ impl<'a> Bench<'a> {
     }
 
     /// A connection on which nothing was sent yet.
-    pub(super) fn connect(&self) -> Result<Client, Stop> {
-        Client::connect(self.target, self.era, self.wait, self.transcript.clone())
+    pub(super) async fn connect(&self) -> Result<Client, Stop> {
+        Client::connect(self.target, self.era, self.wait, self.transcript.clone()).await
     }
 
     /// An open session.
     pub(super) async fn session(&self) -> Result<Client, Stop> {
-        let mut client = self.connect()?;
+        let mut client = self.connect().await?;
         client.open().await?;
         Ok(client)
     }

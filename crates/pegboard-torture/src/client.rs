@@ -104,9 +104,14 @@ impl Reply {
 
 impl Client {
     /// Opens a connection and sends nothing.
-    pub(super) fn connect(target: &Target, era: Era, wait: Duration, transcript: Transcript) -> Result<Self, Stop> {
+    pub(super) async fn connect(
+        target: &Target,
+        era: Era,
+        wait: Duration,
+        transcript: Transcript,
+    ) -> Result<Self, Stop> {
         transcript.clear();
-        let wire = match target.open() {
+        let wire = match target.open().await {
             Ok(wire) => wire,
             Err(error) => return fail(format!("the server cannot be started: {error}")),
         };

@@ -3,8 +3,10 @@
 use std::{collections::HashMap, sync::Arc, time::Duration};
 
 use base64::{Engine as _, prelude::BASE64_STANDARD};
-use futures_util::StreamExt as _;
+use bytes::Bytes;
+use futures_util::{Stream, StreamExt as _};
 use pegboard_base::sync::Mutex;
+use pegboard_client::transport::sse_parser::Parser;
 use pegboard_config::{Auth, Endpoint};
 use pegboard_protocol::{header, meta};
 use reqwest::{
@@ -211,23 +213,16 @@ async fn pass_on(response: Response, sender: &mpsc::Sender<Incoming>, session: &
         .unwrap_or_default();
     let is_stream = kind.starts_with("text/event-stream");
     let mut body = response.bytes_stream();
+    if is_stream {
+        return pass_on_events(body, sender).await;
+    }
     let mut text = Vec::new();
     while let Some(chunk) = body.next().await {
         let chunk = chunk.map_err(|error| error.without_url().to_string())?;
         if text.len() + chunk.len() > MAX_MESSAGE {
-            return Err(format!("a response is longer than {MAX_MESSAGE} bytes"));
+            return Err(too_long());
         }
         text.extend_from_slice(&chunk);
-        if is_stream {
-            for event in take_events(&mut text) {
-                if sender.send(read(&event)).await.is_err() {
-                    return Ok(());
-                }
-            }
-        }
-    }
-    if is_stream {
-        return Ok(());
     }
     let text = String::from_utf8_lossy(&text);
     let incoming = match read(&text) {
@@ -241,28 +236,27 @@ async fn pass_on(response: Response, sender: &mpsc::Sender<Incoming>, session: &
     Ok(())
 }
 
-/// Takes the data of all complete events out of the buffer.
-fn take_events(buffer: &mut Vec<u8>) -> Vec<String> {
-    let mut events = Vec::new();
-    loop {
-        let text = String::from_utf8_lossy(buffer);
-        let Some((at, gap)) = ["\r\n\r\n", "\n\n"]
-            .iter()
-            .filter_map(|gap| Some((text.find(gap)?, gap.len())))
-            .min()
-        else {
-            return events;
-        };
-        let data: Vec<&str> = text
-            .get(..at)
-            .unwrap_or_default()
-            .lines()
-            .filter_map(|line| line.strip_prefix("data:"))
-            .map(|data| data.strip_prefix(' ').unwrap_or(data))
-            .collect();
-        if !data.concat().is_empty() {
-            events.push(data.join("\n"));
+/// Passes on the messages of an event stream.
+async fn pass_on_events(
+    mut body: impl Stream<Item = reqwest::Result<Bytes>> + Unpin,
+    sender: &mpsc::Sender<Incoming>,
+) -> Result<(), String> {
+    let mut parser = Parser::new(MAX_MESSAGE);
+    while let Some(chunk) = body.next().await {
+        let chunk = chunk.map_err(|error| error.without_url().to_string())?;
+        let mut events = Vec::new();
+        let parsed = parser.feed(&chunk, |event| events.push(event.data));
+        // An event without data only names where the stream can be resumed.
+        for data in events.into_iter().filter(|data| !data.is_empty()) {
+            if sender.send(read(&String::from_utf8_lossy(&data))).await.is_err() {
+                return Ok(());
+            }
         }
-        buffer.drain(..(at + gap).min(buffer.len()));
+        parsed.map_err(|_| too_long())?;
     }
+    Ok(())
+}
+
+fn too_long() -> String {
+    format!("a response is longer than {MAX_MESSAGE} bytes")
 }

@@ -122,7 +122,7 @@ fn info(greeting: &Value) -> Option<Value> {
 /// Opens a session and reads what the server offers, or says why it has none in this era.
 async fn survey(target: &Target, era: Era, wait: Duration, options: &Options<'_>) -> Result<Survey, String> {
     let surveying = async {
-        let mut client = Client::connect(target, era, wait, Transcript::default())?;
+        let mut client = Client::connect(target, era, wait, Transcript::default()).await?;
         client.start = wait;
         client.open().await?;
         client.wait = options.wait;

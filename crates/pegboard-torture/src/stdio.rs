@@ -1,11 +1,8 @@
-//! The raw stdio connection: a process of the server under test, in a process group of its own.
+//! The raw stdio connection: a process of the server under test.
 
 use std::{
     collections::VecDeque,
-    ffi::OsString,
     io,
-    path::PathBuf,
-    process::Stdio,
     sync::{
         Arc,
         atomic::{AtomicUsize, Ordering},
@@ -14,130 +11,53 @@ use std::{
 };
 
 use pegboard_base::sync::Mutex;
-use pegboard_config::{Command, EnvPolicy};
+use pegboard_client::transport::{RawProcess, SpawnError, StdinPipe};
+use pegboard_config::{Command, Rlimits, SandboxLevel};
 use tokio::{
-    io::{AsyncBufRead, AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader},
-    process::{Child, ChildStderr, ChildStdin, ChildStdout},
+    io::{AsyncBufRead, AsyncBufReadExt as _, AsyncRead, AsyncReadExt as _, AsyncWriteExt as _, BufReader},
     sync::mpsc,
     task::JoinHandle,
     time::timeout,
 };
 
-#[cfg(target_os = "linux")]
-use super::guard::Guard;
-use super::{
-    incoming::{Incoming, MAX_MESSAGE, QUEUE, read},
-    process_mark::{self, ProcessMark},
-};
+use super::incoming::{Incoming, MAX_MESSAGE, QUEUE, read};
 
 /// How much of stderr is kept for reports.
 const TAIL: usize = 600;
 /// How long the exit code of a process that closed its stdout is waited for.
 const EXIT_WAIT: Duration = Duration::from_millis(500);
-/// Variables that are passed on besides those that the config sets, unless it says `inherit` or `explicit`.
-const PASSED_ON: &[&str] = &[
-    "APPDATA",
-    "HOME",
-    "LANG",
-    "LOCALAPPDATA",
-    "LOGNAME",
-    "PATH",
-    "PATHEXT",
-    "SHELL",
-    "SSL_CERT_DIR",
-    "SSL_CERT_FILE",
-    "SystemRoot",
-    "TEMP",
-    "TERM",
-    "TMP",
-    "TMPDIR",
-    "TZ",
-    "USER",
-    "USERPROFILE",
-    "http_proxy",
-    "https_proxy",
-    "no_proxy",
-    "HTTP_PROXY",
-    "HTTPS_PROXY",
-    "NO_PROXY",
-    "NODE_EXTRA_CA_CERTS",
-];
-const PASSED_ON_PREFIXES: &[&str] = &["LC_", "XDG_", "UV_", "NPM_CONFIG_", "npm_config_", "PIP_"];
-
 /// How the server's process is started.
 #[derive(Debug, Clone)]
 pub(super) struct StdioTarget {
-    program: String,
-    args: Vec<String>,
-    env: Vec<(OsString, OsString)>,
-    cwd: Option<PathBuf>,
-    /// What kills the processes if this program cannot. Without it they are still killed if this program ends in an orderly way.
-    #[cfg(target_os = "linux")]
-    guard: Option<Arc<Guard>>,
+    command: Command,
 }
 
 impl StdioTarget {
     pub(super) fn new(command: &Command) -> Self {
-        let passes = |name: &OsString| match command.env_policy {
-            EnvPolicy::Explicit => false,
-            EnvPolicy::Inherit => true,
-            _ => name.to_str().is_some_and(|name| {
-                PASSED_ON.contains(&name) || PASSED_ON_PREFIXES.iter().any(|prefix| name.starts_with(prefix))
-            }),
+        let mut command = command.clone();
+        // The server is tried, not its sandbox and its limits.
+        command.sandbox.level = SandboxLevel::Off;
+        command.rlimits = Rlimits {
+            open_files: None,
+            memory: None,
+            processes: None,
+            file_size: None,
         };
-        let mut env: Vec<_> = std::env::vars_os().filter(|(name, _)| passes(name)).collect();
-        let set = command.env.iter();
-        env.extend(set.map(|(name, value)| (name.into(), value.expose().into())));
-        Self {
-            program: command.program.clone(),
-            args: command.args.iter().map(|arg| arg.expose().to_owned()).collect(),
-            env,
-            cwd: command.cwd.clone(),
-            #[cfg(target_os = "linux")]
-            guard: Guard::start().ok().map(Arc::new),
-        }
+        Self { command }
     }
 
     /// Starts a process.
-    pub(super) fn start(&self) -> io::Result<StdioWire> {
-        let mark = ProcessMark::new();
-        let mut command = tokio::process::Command::new(&self.program);
-        command
-            .args(&self.args)
-            .env_clear()
-            .envs(self.env.iter().map(|(name, value)| (name, value)))
-            .env(process_mark::VARIABLE, mark.value())
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
-            .kill_on_drop(true);
-        if let Some(cwd) = &self.cwd {
-            command.current_dir(cwd);
-        }
-        #[cfg(unix)]
-        command.process_group(0);
-        let mut child = command.spawn()?;
-        let pid = child.id().unwrap_or_default();
-        #[cfg(target_os = "linux")]
-        if let Some(guard) = &self.guard {
-            guard.started(pid);
-        }
+    pub(super) async fn start(&self) -> Result<StdioWire, SpawnError> {
+        let (process, pipes) = RawProcess::spawn(&self.command).await?;
         let (sender, incoming) = mpsc::channel(QUEUE);
         let stderr = Arc::new(Stderr::default());
-        let mut tasks = Vec::new();
-        if let Some(out) = child.stdout.take() {
-            tasks.push(tokio::spawn(read_messages(out, sender)));
-        }
-        if let Some(err) = child.stderr.take() {
-            tasks.push(tokio::spawn(drain(err, stderr.clone())));
-        }
+        let tasks = vec![
+            tokio::spawn(read_messages(pipes.stdout, sender)),
+            tokio::spawn(drain(pipes.stderr, stderr.clone())),
+        ];
         Ok(StdioWire {
-            pid,
-            mark,
-            #[cfg(target_os = "linux")]
-            guard: self.guard.clone(),
-            stdin: child.stdin.take(),
-            child,
+            stdin: Some(pipes.stdin),
+            process,
             incoming,
             stderr,
             tasks,
@@ -164,16 +84,11 @@ impl Stderr {
     }
 }
 
-/// A running process of the server under test. Dropping it kills the whole process group, and on Linux the processes that have left it.
+/// A running process of the server under test. Dropping it kills the process and its descendants.
 #[derive(Debug)]
 pub(super) struct StdioWire {
-    pub(super) pid: u32,
-    #[cfg_attr(not(target_os = "linux"), expect(dead_code, reason = "processes are found in /proc"))]
-    pub(super) mark: ProcessMark,
-    #[cfg(target_os = "linux")]
-    guard: Option<Arc<Guard>>,
-    stdin: Option<ChildStdin>,
-    child: Child,
+    pub(super) process: RawProcess,
+    stdin: Option<StdinPipe>,
     pub(super) incoming: mpsc::Receiver<Incoming>,
     pub(super) stderr: Arc<Stderr>,
     tasks: Vec<JoinHandle<()>>,
@@ -200,7 +115,7 @@ impl StdioWire {
 
     /// Waits until the process exits; `None` if it still runs after `limit`.
     pub(super) async fn exit(&mut self, limit: Duration) -> Option<String> {
-        match timeout(limit, self.child.wait()).await {
+        match timeout(limit, self.process.exited()).await {
             Ok(Ok(status)) => Some(status.to_string()),
             Ok(Err(error)) => Some(error.to_string()),
             Err(_) => None,
@@ -221,7 +136,7 @@ impl StdioWire {
     #[cfg(unix)]
     pub(super) fn terminate(&self) -> io::Result<()> {
         use rustix::process::{Pid, Signal, kill_process};
-        let pid = i32::try_from(self.pid).ok().and_then(Pid::from_raw);
+        let pid = i32::try_from(self.process.pid()).ok().and_then(Pid::from_raw);
         let pid = pid.ok_or_else(|| io::Error::other("the process is gone"))?;
         Ok(kill_process(pid, Signal::TERM)?)
     }
@@ -229,26 +144,11 @@ impl StdioWire {
 
 impl Drop for StdioWire {
     fn drop(&mut self) {
-        #[cfg(unix)]
-        {
-            use rustix::process::{Pid, Signal, kill_process_group};
-            if let Some(group) = i32::try_from(self.pid).ok().and_then(Pid::from_raw) {
-                // The group is empty if everything has exited already.
-                let _ = kill_process_group(group, Signal::KILL);
-            }
-        }
-        #[cfg(target_os = "linux")]
-        {
-            self.mark.kill();
-            if let Some(guard) = &self.guard {
-                guard.ended(self.pid);
-            }
-        }
         self.tasks.iter().for_each(JoinHandle::abort);
     }
 }
 
-async fn read_messages(out: ChildStdout, sender: mpsc::Sender<Incoming>) {
+async fn read_messages(out: impl AsyncRead + Unpin, sender: mpsc::Sender<Incoming>) {
     let mut out = BufReader::new(out);
     let mut line = Vec::new();
     loop {
@@ -276,7 +176,7 @@ async fn next_line(out: &mut (impl AsyncBufRead + Unpin), line: &mut Vec<u8>) ->
     out.take(most).read_until(b'\n', line).await
 }
 
-async fn drain(mut err: ChildStderr, kept: Arc<Stderr>) {
+async fn drain(mut err: impl AsyncRead + Unpin, kept: Arc<Stderr>) {
     let mut buffer = [0; 8192];
     while let Ok(read @ 1..) = err.read(&mut buffer).await {
         kept.bytes.fetch_add(read, Ordering::Relaxed);

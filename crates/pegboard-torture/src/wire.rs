@@ -2,6 +2,7 @@
 
 use std::{io, time::Duration};
 
+use pegboard_client::transport::SpawnError;
 use pegboard_config::{Command, Endpoint};
 use reqwest::ClientBuilder;
 use tokio::sync::mpsc;
@@ -46,9 +47,9 @@ impl Target {
     }
 
     /// Opens a connection. Over stdio this starts a process.
-    pub(super) fn open(&self) -> io::Result<Wire> {
+    pub(super) async fn open(&self) -> Result<Wire, SpawnError> {
         Ok(match &self.kind {
-            Kind::Stdio(target) => Wire::Stdio(Box::new(target.start()?)),
+            Kind::Stdio(target) => Wire::Stdio(Box::new(target.start().await?)),
             Kind::Http(target) => Wire::Http(Box::new(target.open())),
         })
     }

@@ -170,11 +170,23 @@ impl GuardConnection {
 
     /// Kills a server and its descendants without the guard. Returns whether all are gone.
     pub(super) fn kill_server(&self, id: u64) -> bool {
-        let server = self.servers.lock().get(&id).map(|record| {
-            let process = record.process();
-            (record.tag.map(|tag| tag..=tag), process.into_iter().collect::<Vec<_>>())
-        });
-        server.is_none_or(|(tags, processes)| self.kill(tags.as_ref(), &processes))
+        self.kill(&self.server(id))
+    }
+
+    /// The processes of a server that are running: its own and its descendants.
+    pub(super) fn server_processes(&self, id: u64) -> Vec<ProcessEntry> {
+        self.find(&self.server(id))
+    }
+
+    /// What the processes of a server have in common. Nothing has it once the guard has reported that they are gone.
+    fn server(&self, id: u64) -> Family {
+        let servers = self.servers.lock();
+        let record = servers.get(&id);
+        Family {
+            tags: record.and_then(|record| record.tag).map(|tag| tag..=tag),
+            processes: record.and_then(ServerRecord::process).into_iter().collect(),
+            is_empty: record.is_none(),
+        }
     }
 
     /// Starts the guard, reads its reports until it exits, and kills its servers if the guard has not cleared them.
@@ -264,30 +276,19 @@ impl GuardConnection {
         let count = self.server_count.load(Ordering::Relaxed);
         let tags = self.highest_tag.map(|highest| highest.saturating_sub(count)..=highest);
         let processes: Vec<ProcessEntry> = self.servers.lock().values().filter_map(ServerRecord::process).collect();
-        self.kill(tags.as_ref(), &processes);
+        self.kill(&Family {
+            tags,
+            processes,
+            is_empty: false,
+        });
     }
 
-    /// Kills these processes, their descendants, and all processes with these tags, until there are none. Returns `false` if that takes too
-    /// long.
-    fn kill(&self, tags: Option<&RangeInclusive<u64>>, processes: &[ProcessEntry]) -> bool {
-        let guard = self.process.get();
-        // Without tags the guard has only one server, so all its children belong to that server.
-        let is_child_of_guard = |entry: &ProcessEntry| {
-            self.has_one_server.load(Ordering::Relaxed)
-                && guard.is_some_and(|guard| entry.parent == guard.pid && !guard.is_exiting())
-        };
-        let is_tagged = |entry: &ProcessEntry| {
-            // The guard itself has the tag of the server that it spawned last.
-            let is_guard = guard.is_some_and(|guard| guard.is_same(entry));
-            !is_guard && tags.is_some_and(|tags| process_tag::is_among(entry.pid, tags))
-        };
-        let is_ours = |entry: &ProcessEntry| {
-            processes.iter().any(|process| process.is_same(entry)) || is_child_of_guard(entry) || is_tagged(entry)
-        };
+    /// Kills the processes of a family until there are none. Returns `false` if that takes too long.
+    fn kill(&self, family: &Family) -> bool {
         let deadline = Instant::now() + KILL_TIMEOUT;
         let mut pause = FIRST_PAUSE;
         loop {
-            let found = process_table::with_descendants(&process_table::all(), is_ours);
+            let found = self.find(family);
             if found.is_empty() {
                 return true;
             }
@@ -299,7 +300,39 @@ impl GuardConnection {
             pause = MAX_PAUSE.min(pause * 2);
         }
     }
+
+    /// The running processes of a family. Scans the process table.
+    fn find(&self, family: &Family) -> Vec<ProcessEntry> {
+        if family.is_empty {
+            return Vec::new();
+        }
+        let guard = self.process.get();
+        // Without tags the guard has only one server, so all its children belong to that server.
+        let is_child_of_guard = |entry: &ProcessEntry| {
+            self.has_one_server.load(Ordering::Relaxed)
+                && guard.is_some_and(|guard| entry.parent == guard.pid && !guard.is_exiting())
+        };
+        let is_tagged = |entry: &ProcessEntry| {
+            // The guard itself has the tag of the server that it spawned last.
+            let is_guard = guard.is_some_and(|guard| guard.is_same(entry));
+            let tags = family.tags.as_ref();
+            !is_guard && tags.is_some_and(|tags| process_tag::is_among(entry.pid, tags))
+        };
+        process_table::with_descendants(&process_table::all(), |entry| {
+            let mut known = family.processes.iter();
+            known.any(|process| process.is_same(entry)) || is_child_of_guard(entry) || is_tagged(entry)
+        })
+    }
 }
+
+/// How processes that belong together are found: these, their descendants, and all processes with these tags.
+struct Family {
+    tags: Option<RangeInclusive<u64>>,
+    processes: Vec<ProcessEntry>,
+    /// Whether it is known to have no process.
+    is_empty: bool,
+}
+
 /// Waits for a process that should have exited, and kills it if it has not.
 fn wait_or_kill(child: &mut Child) -> io::Result<Option<ExitStatus>> {
     let deadline = Instant::now() + KILL_TIMEOUT + RESPONSE_TIMEOUT;

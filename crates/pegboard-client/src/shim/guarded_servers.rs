@@ -57,6 +57,8 @@ struct GuardedServer {
     pid: u32,
     tag: Option<u64>,
     grace: Duration,
+    /// Whether its descendants stay when it exits.
+    keeps_descendants: bool,
     is_reaped: bool,
     stage: Stage,
     /// Removed with the server.
@@ -177,12 +179,14 @@ impl GuardedServers {
             Ok(SpawnedServer {
                 process,
                 grace,
+                keeps_descendants,
                 scratch,
             }) => {
                 let server = GuardedServer {
                     pid: process.pid,
                     tag: is_tagged.then_some(tag),
                     grace,
+                    keeps_descendants,
                     is_reaped: false,
                     stage: Stage::Running,
                     _scratch: scratch,
@@ -209,7 +213,7 @@ impl GuardedServers {
         is_set
     }
 
-    /// Handles the exit of a child. If it was a server, its descendants are killed.
+    /// Handles the exit of a child. If it was a server, its descendants are killed, unless they are to stay.
     pub(super) fn child_exited(&mut self, pid: Pid, status: WaitStatus) {
         let pid = pid.as_raw_nonzero().get().cast_unsigned();
         self.tags.remove(&pid);
@@ -219,7 +223,9 @@ impl GuardedServers {
             .find(|(_, server)| server.pid == pid && !server.is_reaped);
         if let Some((id, server)) = server {
             server.is_reaped = true;
-            server.kill();
+            if !server.keeps_descendants {
+                server.kill();
+            }
             self.reports.push_back(Report::Exited {
                 id: *id,
                 status: status.as_raw(),
@@ -338,6 +344,7 @@ enum Owner {
 struct SpawnedServer {
     process: ProcessEntry,
     grace: Duration,
+    keeps_descendants: bool,
     scratch: Option<ScratchFolder>,
 }
 
@@ -379,6 +386,7 @@ fn spawn(files: Vec<OwnedFd>) -> io::Result<SpawnedServer> {
     Ok(SpawnedServer {
         process,
         grace: request.grace,
+        keeps_descendants: request.keeps_descendants,
         scratch,
     })
 }

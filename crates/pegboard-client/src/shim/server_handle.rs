@@ -150,6 +150,17 @@ impl ServerHandle {
         let _ = self.guard.send(&Request::Stop { id: self.id });
     }
 
+    /// The running processes of the server. Blocks, because it scans the process table.
+    pub(crate) fn processes(&self) -> Vec<ProcessEntry> {
+        self.connection().server_processes(self.id)
+    }
+
+    /// Kills the server and its descendants now, while the guard goes on. Returns whether all are gone. Blocks, because it scans the
+    /// process table.
+    pub(crate) fn kill(&self) -> bool {
+        self.connection().kill_server(self.id)
+    }
+
     /// Prepares to kill the server without its guard.
     pub(crate) fn orphan_kill(&self) -> OrphanKill {
         self.guard.give_up();

@@ -22,6 +22,8 @@ const MAX_BYTES: u64 = 8 << 20;
 pub(crate) struct SpawnRequest {
     /// How long the server may take to exit after SIGTERM.
     pub(crate) grace: Duration,
+    /// Whether its descendants stay when it exits, until its handle is dropped.
+    pub(crate) keeps_descendants: bool,
     pub(crate) rlimits: Rlimits,
     pub(crate) sandbox: Option<SandboxPlan>,
     pub(crate) program: PathBuf,
@@ -58,6 +60,7 @@ impl SpawnRequest {
     fn to_bytes(&self) -> Vec<u8> {
         let mut writer = Writer::default();
         writer.number(u64::try_from(self.grace.as_millis()).unwrap_or(u64::MAX));
+        writer.number(u64::from(self.keeps_descendants));
         writer.limits(&self.rlimits);
         writer.sandbox(self.sandbox.as_ref());
         writer.text(self.program.as_os_str());
@@ -75,6 +78,7 @@ impl SpawnRequest {
     fn from_bytes(bytes: &[u8]) -> Option<Self> {
         let mut reader = Reader(bytes);
         let grace = Duration::from_millis(reader.number()?);
+        let keeps_descendants = reader.number()? != 0;
         let rlimits = reader.limits()?;
         let sandbox = reader.sandbox()?;
         let program = reader.text()?.into();
@@ -85,6 +89,7 @@ impl SpawnRequest {
             .collect::<Option<_>>()?;
         Some(Self {
             grace,
+            keeps_descendants,
             rlimits,
             sandbox,
             program,
@@ -235,6 +240,7 @@ mod tests {
     fn request() -> SpawnRequest {
         SpawnRequest {
             grace: Duration::from_millis(2500),
+            keeps_descendants: true,
             rlimits: Rlimits {
                 open_files: Some(64),
                 file_size: Some(1 << 40),

@@ -6,20 +6,22 @@ use super::oversized::Oversized;
 
 /// One event. Missing fields are empty.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(super) struct Event {
-    pub(super) name: String,
-    pub(super) data: Vec<u8>,
+pub struct Event {
+    /// Its kind.
+    pub name: String,
+    /// Its data.
+    pub data: Vec<u8>,
     /// Set for an event over the size limit: `data` is its beginning, and this its end.
-    pub(super) end: Option<Vec<u8>>,
+    pub end: Option<Vec<u8>>,
 }
 
 /// An event exceeds the size limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct TooLarge;
+pub struct TooLarge;
 
 /// An incremental parser: it takes chunks of bytes and emits complete events.
 #[derive(Debug)]
-pub(super) struct Parser {
+pub struct Parser {
     /// The incomplete last line.
     line: Vec<u8>,
     event: Event,
@@ -64,7 +66,7 @@ impl Parser {
     }
 
     /// A parser that fails on an event over the size limit.
-    pub(super) fn new(limit: usize) -> Self {
+    pub fn new(limit: usize) -> Self {
         Self {
             line: Vec::new(),
             event: Event::default(),
@@ -102,7 +104,7 @@ impl Parser {
     }
 
     /// Parses the next bytes and passes each complete event to `each`.
-    pub(super) fn feed(&mut self, mut bytes: &[u8], mut each: impl FnMut(Event)) -> Result<(), TooLarge> {
+    pub fn feed(&mut self, mut bytes: &[u8], mut each: impl FnMut(Event)) -> Result<(), TooLarge> {
         while !bytes.is_empty() {
             if std::mem::take(&mut self.after_cr) && bytes[0] == b'\n' {
                 bytes = &bytes[1..];

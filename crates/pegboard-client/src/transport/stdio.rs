@@ -5,7 +5,7 @@ mod process;
 mod stderr_tail;
 
 pub(super) use environment::build as environment;
-pub use process::SpawnError;
+pub use process::{Pipes, RawProcess, SpawnError, StdinPipe};
 
 use std::{borrow::Cow, sync::Arc, time::Duration};
 

@@ -104,7 +104,7 @@ async fn greeting(bench: &Bench<'_>) -> Result<(), Stop> {
 
 async fn versions(bench: &Bench<'_>) -> Result<(), Stop> {
     for version in Version::LEGACY.map(Version::as_str) {
-        let mut client = bench.connect()?;
+        let mut client = bench.connect().await?;
         let result = client
             .initialize(version)
             .await?
@@ -124,7 +124,7 @@ async fn versions(bench: &Bench<'_>) -> Result<(), Stop> {
 }
 
 async fn unknown_version(bench: &Bench<'_>) -> Result<(), Stop> {
-    let mut client = bench.connect()?;
+    let mut client = bench.connect().await?;
     match bench.era {
         Era::Legacy => match client.initialize(UNKNOWN).await? {
             Reply::Error { .. } => Ok(()),
@@ -155,7 +155,7 @@ async fn unknown_version(bench: &Bench<'_>) -> Result<(), Stop> {
 }
 
 async fn early_notification(bench: &Bench<'_>) -> Result<(), Stop> {
-    let mut client = bench.connect()?;
+    let mut client = bench.connect().await?;
     if bench.target.is_stdio() {
         client.notify(notification::ROOTS_LIST_CHANGED, json!({})).await?;
     }
@@ -167,7 +167,7 @@ async fn early_notification(bench: &Bench<'_>) -> Result<(), Stop> {
     let mut client = if bench.target.is_stdio() {
         client
     } else {
-        bench.connect()?
+        bench.connect().await?
     };
     client.open().await?;
     client.still_answers().await

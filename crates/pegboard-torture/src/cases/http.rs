@@ -70,7 +70,7 @@ async fn status(bench: &Bench<'_>, body: String, headers: &[(&str, &str)]) -> Re
 }
 
 async fn origin(bench: &Bench<'_>) -> Result<(), Stop> {
-    let client = bench.connect()?;
+    let client = bench.connect().await?;
     let (method, params) = match bench.era {
         Era::Modern => (method::SERVER_DISCOVER, json!({})),
         Era::Legacy => (

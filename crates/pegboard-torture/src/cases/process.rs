@@ -184,21 +184,15 @@ async fn end_of_input(bench: &Bench<'_>) -> Result<(), Stop> {
     }
     #[cfg(target_os = "linux")]
     {
-        // Those of its group, and those that have left it and inherited its variables.
-        let left = || {
-            let mut left = linux::group(process.pid);
-            left.extend(process.mark.processes());
-            left.sort_unstable();
-            left.dedup();
-            left
-        };
         for _ in 0..20 {
-            if left().is_empty() {
+            if process.process.processes().is_empty() {
                 return Ok(());
             }
             tokio::time::sleep(limit / 20).await;
         }
-        fail(format!("processes {:?} of the server were left behind", left()))
+        let mut left = process.process.processes();
+        left.sort_unstable();
+        fail(format!("processes {left:?} of the server were left behind"))
     }
     #[cfg(not(target_os = "linux"))]
     Ok(())
@@ -246,7 +240,7 @@ async fn leaks(bench: &Bench<'_>) -> Result<(), Stop> {
         Era::Legacy => method::PING,
         Era::Modern => method::SERVER_DISCOVER,
     };
-    let pid = client.process()?.pid;
+    let pid = client.process()?.process.pid();
     for _ in 0..WARM_UP {
         client.request(method, json!({})).await?;
     }

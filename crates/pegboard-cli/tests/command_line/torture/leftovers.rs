@@ -21,8 +21,8 @@ sys.stdin.read()
 
 /// Starts a process in the background, of its own process group, and answers nothing. The variables of both are cleared.
 const WITHOUT_VARIABLES: &str = "import os, subprocess, sys
-if 'PEGBOARD_TORTURE' in os.environ:
-    os.execve(sys.executable, [sys.executable] + sys.orig_argv[1:], {'PATH': '/bin'})
+if 'IS_CLEARED' not in os.environ:
+    os.execve(sys.executable, [sys.executable] + sys.orig_argv[1:], {'IS_CLEARED': '1'})
 child = subprocess.Popen(['/bin/sleep', '300'])
 open(sys.argv[1] + '.new', 'w').write(str(child.pid))
 os.rename(sys.argv[1] + '.new', sys.argv[1])

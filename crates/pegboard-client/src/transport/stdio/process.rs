@@ -1,6 +1,7 @@
 //! The lifecycle of a child process: it is spawned below the guard or as our own child, watched, and stopped together with its descendants.
 
 mod blocking;
+mod descendants;
 #[cfg(target_os = "linux")]
 mod guarded;
 mod pipes;
@@ -10,10 +11,12 @@ mod process_tree;
 #[path = "process/process_group.rs"]
 mod process_tree;
 mod program;
+mod raw;
 mod spawn_error;
 mod unguarded;
 
-pub(super) use pipes::Pipes;
+pub use pipes::{Pipes, StdinPipe};
+pub use raw::RawProcess;
 pub use spawn_error::SpawnError;
 
 use std::{process::ExitStatus, time::Duration};
@@ -23,6 +26,7 @@ use tokio_util::{sync::CancellationToken, task::TaskTracker};
 use tracing::Instrument as _;
 
 use crate::shim::SandboxStatus;
+use descendants::Descendants;
 use pegboard_config::{Command, Limits, Sandbox, SandboxLevel};
 use process_tree::ProcessTree;
 use unguarded::UnguardedProcess;
@@ -69,7 +73,7 @@ impl Process {
         limits: &Limits,
         tasks: &TaskTracker,
     ) -> Result<(Self, Pipes), SpawnError> {
-        let (child, pipes) = ChildProcess::spawn(command, limits.stop_timeout).await?;
+        let (child, pipes) = ChildProcess::spawn(command, limits.stop_timeout, Descendants::Kill).await?;
         let stop = CancellationToken::new();
         let (exited, exit) = watch::channel(None);
         let process = Self {
@@ -146,14 +150,14 @@ enum ChildProcess {
 }
 
 impl ChildProcess {
-    async fn spawn(command: &Command, grace: Duration) -> Result<(Self, Pipes), SpawnError> {
+    async fn spawn(command: &Command, grace: Duration, descendants: Descendants) -> Result<(Self, Pipes), SpawnError> {
         #[cfg(target_os = "linux")]
         if crate::shim::is_hooked() {
-            let (server, pipes) = guarded::GuardedProcess::spawn(command, grace).await?;
+            let (server, pipes) = guarded::GuardedProcess::spawn(command, grace, descendants).await?;
             return Ok((Self::Guarded(server), pipes));
         }
         #[cfg(not(target_os = "linux"))]
-        let _ = grace;
+        let _ = (grace, descendants);
         if command.sandbox.level != SandboxLevel::Off && command.sandbox.require {
             return Err(SpawnError::NoSandbox {
                 level: command.sandbox.level.as_str(),

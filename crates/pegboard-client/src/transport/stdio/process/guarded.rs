@@ -13,6 +13,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::{
     blocking::run_blocking,
+    descendants::Descendants,
     pipes::{self, Pipes},
     program,
     spawn_error::SpawnError,
@@ -43,14 +44,18 @@ pub(super) struct GuardedProcess {
 
 impl GuardedProcess {
     /// Spawns the program below the guard.
-    pub(super) async fn spawn(command: &Command, grace: Duration) -> Result<(Self, Pipes), SpawnError> {
+    pub(super) async fn spawn(
+        command: &Command,
+        grace: Duration,
+        descendants: Descendants,
+    ) -> Result<(Self, Pipes), SpawnError> {
         let failed = |why: String| SpawnError::Failed {
             program: command.program.clone(),
             why,
         };
         for _ in 0..MAX_GUARDS {
             let wanted = command.clone();
-            let requested = run_blocking(command, move || request_spawn(&wanted, grace)).await?;
+            let requested = run_blocking(command, move || request_spawn(&wanted, grace, descendants)).await?;
             let RequestedSpawn {
                 mut handle,
                 pipes,
@@ -86,6 +91,21 @@ impl GuardedProcess {
     /// What is reported about its sandbox, if it has one.
     pub(super) fn sandbox(&self) -> Option<SandboxReport> {
         self.handle.sandbox()
+    }
+
+    /// Waits until the server exits.
+    pub(super) async fn exited(&mut self) -> Result<ExitStatus, Arc<str>> {
+        self.handle.exited().await
+    }
+
+    /// The running processes of the server.
+    pub(super) fn processes(&self) -> Vec<ProcessEntry> {
+        self.handle.processes()
+    }
+
+    /// Kills the server and its descendants now.
+    pub(super) fn kill(&self) {
+        self.handle.kill();
     }
 
     /// Waits until the server exits, and stops it once `stop` is cancelled.
@@ -133,7 +153,7 @@ struct RequestedSpawn {
     package_cache: Option<PackageCache>,
 }
 
-fn request_spawn(command: &Command, grace: Duration) -> Result<RequestedSpawn, SpawnError> {
+fn request_spawn(command: &Command, grace: Duration, descendants: Descendants) -> Result<RequestedSpawn, SpawnError> {
     let (program, mut environment) = program::resolve(command)?;
     let file = command.cwd.as_deref().unwrap_or(Path::new("")).join(&program);
     let cwd = working_folder(command.cwd.as_deref());
@@ -141,6 +161,7 @@ fn request_spawn(command: &Command, grace: Duration) -> Result<RequestedSpawn, S
     environment.extend(package_cache.iter().flat_map(PackageCache::variables));
     let request = SpawnRequest {
         grace,
+        keeps_descendants: descendants == Descendants::Keep,
         rlimits: command.rlimits,
         sandbox,
         program,

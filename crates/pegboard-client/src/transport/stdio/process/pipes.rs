@@ -1,11 +1,11 @@
 //! The pipes to stdin, stdout and stderr of a child process.
 
 #[cfg(target_os = "linux")]
-pub(in crate::transport::stdio) use linux::Pipes;
-#[cfg(target_os = "linux")]
 pub(super) use linux::{ChildPipes, create};
+#[cfg(target_os = "linux")]
+pub use linux::{Pipes, StdinPipe};
 #[cfg(not(target_os = "linux"))]
-pub(in crate::transport::stdio) use other::Pipes;
+pub use other::{Pipes, StdinPipe};
 
 /// On Linux the pipes are created here, because the guard may spawn the child.
 #[cfg(target_os = "linux")]
@@ -14,11 +14,18 @@ mod linux {
 
     use tokio::net::unix::pipe;
 
+    /// Our end of the pipe to stdin.
+    pub type StdinPipe = pipe::Sender;
+
     /// Our ends of the pipes.
-    pub(in crate::transport::stdio) struct Pipes {
-        pub(in crate::transport::stdio) stdin: pipe::Sender,
-        pub(in crate::transport::stdio) stdout: pipe::Receiver,
-        pub(in crate::transport::stdio) stderr: pipe::Receiver,
+    #[derive(Debug)]
+    pub struct Pipes {
+        /// Its stdin, which dropping this closes.
+        pub stdin: StdinPipe,
+        /// Its stdout.
+        pub stdout: pipe::Receiver,
+        /// Its stderr.
+        pub stderr: pipe::Receiver,
     }
 
     /// The child's ends of the pipes.
@@ -51,10 +58,17 @@ mod linux {
 mod other {
     use tokio::process::{ChildStderr, ChildStdin, ChildStdout};
 
+    /// Our end of the pipe to stdin.
+    pub type StdinPipe = ChildStdin;
+
     /// Our ends of the pipes.
-    pub(in crate::transport::stdio) struct Pipes {
-        pub(in crate::transport::stdio) stdin: ChildStdin,
-        pub(in crate::transport::stdio) stdout: ChildStdout,
-        pub(in crate::transport::stdio) stderr: ChildStderr,
+    #[derive(Debug)]
+    pub struct Pipes {
+        /// Its stdin, which dropping this closes.
+        pub stdin: StdinPipe,
+        /// Its stdout.
+        pub stdout: ChildStdout,
+        /// Its stderr.
+        pub stderr: ChildStderr,
     }
 }

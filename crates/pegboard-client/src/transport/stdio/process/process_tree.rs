@@ -87,6 +87,11 @@ impl ProcessTree {
         self.root.is_none_or(|root| root.is_exiting())
     }
 
+    /// The ids of the members.
+    pub(super) fn pids(&self) -> Vec<u32> {
+        self.members().0.iter().map(|member| member.pid).collect()
+    }
+
     /// The members, parents before their children, and whether the list is complete: membership of a process in the middle of `exec` is
     /// unknown.
     fn members(&self) -> (Vec<ProcessEntry>, bool) {

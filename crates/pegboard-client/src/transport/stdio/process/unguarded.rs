@@ -66,6 +66,11 @@ impl UnguardedProcess {
         self.tree.tree.clone()
     }
 
+    /// Waits until the child exits.
+    pub(super) async fn exited(&mut self) -> io::Result<ExitStatus> {
+        self.child.wait().await
+    }
+
     /// Waits until the child exits, and stops it once `stop` is cancelled.
     pub(super) async fn watch(&mut self, stop: &CancellationToken, grace: Duration) -> io::Result<ExitStatus> {
         tokio::select! {
