@@ -75,7 +75,7 @@ pub use wire_end::{EndReason, WireEnd};
 
 use std::sync::Arc;
 
-use pegboard_config::{Limits, Transport};
+use pegboard_config::{Limits, RemoteKind, Transport};
 
 /// Opens a wire. Returns as soon as messages can be sent: a stdio server has been spawned, a socket is connected. Over HTTP no request has
 /// been sent yet.
@@ -94,16 +94,21 @@ pub(crate) async fn dial(
             return Ok(Box::new(in_process::InProcess::new(read, write, limits, inbox)));
         }
     };
-    Ok(match transport {
-        Transport::Stdio(command) => Box::new(stdio::Stdio::spawn(command, limits, credentials, inbox).await?),
-        #[cfg(feature = "http")]
-        Transport::Http(endpoint) | Transport::Auto(endpoint) => {
-            Box::new(http::Http::new(endpoint, limits, credentials, inbox).await?)
+    let (kind, endpoint) = match transport {
+        Transport::Stdio(command) => {
+            return Ok(Box::new(
+                stdio::Stdio::spawn(command, limits, credentials, inbox).await?,
+            ));
         }
+        Transport::Remote { kind, endpoint } => (*kind, endpoint),
+    };
+    Ok(match kind {
+        #[cfg(feature = "http")]
+        RemoteKind::Http | RemoteKind::Auto => Box::new(http::Http::new(endpoint, limits, credentials, inbox).await?),
         #[cfg(feature = "sse")]
-        Transport::Sse(endpoint) => Box::new(sse::Sse::connect(endpoint, limits, credentials, inbox).await?),
+        RemoteKind::Sse => Box::new(sse::Sse::connect(endpoint, limits, credentials, inbox).await?),
         #[cfg(feature = "websocket")]
-        Transport::WebSocket(endpoint) => {
+        RemoteKind::WebSocket => {
             // Boxed: otherwise the future of every start would reserve space for the handshakes of a WebSocket.
             Box::new(Box::pin(websocket::WebSocket::connect(endpoint, limits, credentials, inbox)).await?)
         }
@@ -111,6 +116,6 @@ pub(crate) async fn dial(
             all(feature = "sse", feature = "websocket"),
             expect(unreachable_patterns, reason = "every transport is built in")
         )]
-        other => return Err(DialError::NotBuilt(other.kind())),
+        other => return Err(DialError::NotBuilt(other.as_str())),
     })
 }

@@ -70,7 +70,7 @@ impl ServerConfig {
         BadUrl: From<E::Error>,
     {
         let endpoint = with_scheme(endpoint.try_into()?, &["http", "https"])?;
-        Ok(Self::new(Transport::Auto(endpoint)))
+        Ok(Self::new(Transport::auto(endpoint)))
     }
 
     /// Creates a server over HTTP+SSE, the transport of 2024-11-05. Fails if the URL does not start with `http://` or `https://`.
@@ -80,7 +80,7 @@ impl ServerConfig {
         BadUrl: From<E::Error>,
     {
         let endpoint = with_scheme(endpoint.try_into()?, &["http", "https"])?;
-        Ok(Self::new(Transport::Sse(endpoint)))
+        Ok(Self::new(Transport::sse(endpoint)))
     }
 
     /// Creates a server over WebSocket. Fails if the URL does not start with `ws://` or `wss://`.
@@ -90,7 +90,7 @@ impl ServerConfig {
         BadUrl: From<E::Error>,
     {
         let endpoint = with_scheme(endpoint.try_into()?, &["ws", "wss"])?;
-        Ok(Self::new(Transport::WebSocket(endpoint)))
+        Ok(Self::new(Transport::websocket(endpoint)))
     }
 }
 

@@ -161,7 +161,7 @@ fn top(loaded: &Loaded) -> Vec<Explained> {
 fn server(loaded: &Loaded, name: &ServerName, config: &ServerConfig, values: &Values) -> Vec<Explained> {
     let other = match config.transport {
         Transport::Stdio(_) => Applies::Remote,
-        Transport::Auto(_) | Transport::Http(_) | Transport::Sse(_) | Transport::WebSocket(_) => Applies::Stdio,
+        Transport::Remote { .. } => Applies::Stdio,
     };
     let preset = ServerTable::new(values).get(&of::PRESET);
     let weaker = [

@@ -61,9 +61,7 @@ impl Transport {
     #[doc(hidden)]
     pub fn filled(&self, lookup: &dyn Fn(&str) -> Option<String>) -> Result<Self, BadHeader> {
         let mut transport = self.clone();
-        if let Self::Auto(endpoint) | Self::Http(endpoint) | Self::Sse(endpoint) | Self::WebSocket(endpoint) =
-            &mut transport
-        {
+        if let Self::Remote { endpoint, .. } = &mut transport {
             endpoint.headers = filled_headers(endpoint, lookup)?;
             let cleanup = endpoint.session_cleanup_url.take();
             endpoint.session_cleanup_url = cleanup.and_then(|url| session_cleanup::filled(&url, lookup));

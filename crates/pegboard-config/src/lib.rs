@@ -127,7 +127,9 @@ pub use server::IDLE;
 pub use server::{EraChoice, ServerConfig, Start};
 pub use source::Source;
 pub use spiffe_id::{BadSpiffeId, SpiffeId};
-pub use transport::{Auth, ClientCert, Command, Endpoint, EnvPolicy, HeadersHelper, Rlimits, Tls, Transport};
+pub use transport::{
+    Auth, ClientCert, Command, Endpoint, EnvPolicy, HeadersHelper, RemoteKind, Rlimits, Tls, Transport,
+};
 pub use tree::Format;
 pub use trust::{TrustError, TrustRecord, TrustStore};
 pub use units::{parse_duration, parse_size};

@@ -66,9 +66,9 @@ impl Misconfigured {
     pub fn placeholder(&self) -> ServerConfig {
         let nowhere = || SafeUrl::parse("http://misconfigured.invalid").map(Endpoint::from);
         let transport = match (self.transport, nowhere()) {
-            (Some("http"), Ok(endpoint)) => Transport::Http(endpoint),
-            (Some("sse"), Ok(endpoint)) => Transport::Sse(endpoint),
-            (Some("websocket"), Ok(endpoint)) => Transport::WebSocket(endpoint),
+            (Some("http"), Ok(endpoint)) => Transport::http(endpoint),
+            (Some("sse"), Ok(endpoint)) => Transport::sse(endpoint),
+            (Some("websocket"), Ok(endpoint)) => Transport::websocket(endpoint),
             _ => Transport::Stdio(Command::new("misconfigured")),
         };
         let mut config = ServerConfig::new(transport);

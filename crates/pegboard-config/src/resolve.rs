@@ -29,7 +29,7 @@ use super::{
     problem::{Report, join},
     server::ServerConfig,
     setting::{Rank, Setting, Values},
-    transport::Transport,
+    transport::{RemoteKind, Transport},
 };
 
 /// Reports values that no server could use, of a server's own table or of the top of a file.
@@ -168,7 +168,9 @@ fn allowed(context: &mut Context<'_>, transport: Transport, values: ServerTable<
     };
     let allowed = Vec::<TransportKind>::from_setting(&found.setting).unwrap_or_default();
     let fits = |kind: &TransportKind| match &transport {
-        Transport::Auto(_) => matches!(kind, TransportKind::Http | TransportKind::Sse | TransportKind::Remote),
+        Transport::Remote {
+            kind: RemoteKind::Auto, ..
+        } => matches!(kind, TransportKind::Http | TransportKind::Sse | TransportKind::Remote),
         other => kind.word() == other.kind(),
     };
     if allowed.iter().any(fits) {

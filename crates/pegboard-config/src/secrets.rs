@@ -63,9 +63,7 @@ impl ServerConfig {
     fn written_secrets(&self) -> Vec<Secret> {
         let mut secrets = match &self.transport {
             Transport::Stdio(command) => of_command(command),
-            Transport::Auto(to) | Transport::Http(to) | Transport::Sse(to) | Transport::WebSocket(to) => {
-                of_endpoint(to)
-            }
+            Transport::Remote { endpoint, .. } => of_endpoint(endpoint),
         };
         if let Some(model) = self.policy.summarise.as_ref().and_then(|policy| policy.model.as_ref()) {
             secrets.extend(model.api_key.clone());

@@ -110,7 +110,7 @@ impl ServerConfig {
     pub fn cwd(&self) -> Option<&PathBuf> {
         match &self.transport {
             Transport::Stdio(command) => command.cwd.as_ref(),
-            Transport::Auto(_) | Transport::Http(_) | Transport::Sse(_) | Transport::WebSocket(_) => None,
+            Transport::Remote { .. } => None,
         }
     }
 }

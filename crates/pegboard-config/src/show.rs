@@ -66,7 +66,7 @@ fn loaded(loaded: &Loaded) -> Json {
 fn server(config: &ServerConfig, values: &Values) -> Map<String, Json> {
     let other = match config.transport {
         Transport::Stdio(_) => Applies::Remote,
-        Transport::Auto(_) | Transport::Http(_) | Transport::Sse(_) | Transport::WebSocket(_) => Applies::Stdio,
+        Transport::Remote { .. } => Applies::Stdio,
     };
     let mut shown = section(SERVER, values, |field| field.applies != other);
     shown.insert("type".into(), config.transport.kind().into());
@@ -89,8 +89,8 @@ fn by_hand(config: &ServerConfig) -> Map<String, Json> {
             shown.insert("command".into(), command.program.clone().into());
             shown.insert("args".into(), json!(command.args));
         }
-        Transport::Auto(to) | Transport::Http(to) | Transport::Sse(to) | Transport::WebSocket(to) => {
-            shown.insert("url".into(), to.url.to_string().into());
+        Transport::Remote { endpoint, .. } => {
+            shown.insert("url".into(), endpoint.url.to_string().into());
         }
     }
     shown.insert("enabled".into(), config.enabled.into());

@@ -10,21 +10,105 @@ use pegboard_base::secret::{SafeUrl, Secret};
 
 /// How a server is reached.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(tag = "type", rename_all = "lowercase")]
+#[serde(from = "StoredTransport", into = "StoredTransport")]
 pub enum Transport {
     /// A child process that exchanges messages over its standard input and output.
     Stdio(Command),
-    /// A URL without a type: streamable HTTP, or HTTP+SSE if the server supports only that.
-    Auto(Endpoint),
+    /// A server at a URL.
+    Remote {
+        /// How messages are exchanged.
+        kind: RemoteKind,
+        /// Where the server is, and with which credentials.
+        endpoint: Endpoint,
+    },
+}
+
+/// How messages are exchanged with a server at a URL.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum RemoteKind {
+    /// Not known yet: streamable HTTP, or HTTP+SSE if the server supports only that.
+    Auto,
     /// Streamable HTTP.
-    Http(Endpoint),
+    Http,
     /// HTTP+SSE, the transport of 2024-11-05.
-    Sse(Endpoint),
+    Sse,
     /// WebSocket.
+    WebSocket,
+}
+
+/// A transport as it is stored: the type beside the fields of the command or the endpoint.
+#[derive(Serialize, Deserialize)]
+#[serde(tag = "type", rename_all = "lowercase")]
+enum StoredTransport {
+    Stdio(Command),
+    Auto(Endpoint),
+    Http(Endpoint),
+    Sse(Endpoint),
     WebSocket(Endpoint),
 }
 
+impl From<StoredTransport> for Transport {
+    fn from(stored: StoredTransport) -> Self {
+        match stored {
+            StoredTransport::Stdio(command) => Self::Stdio(command),
+            StoredTransport::Auto(endpoint) => Self::auto(endpoint),
+            StoredTransport::Http(endpoint) => Self::http(endpoint),
+            StoredTransport::Sse(endpoint) => Self::sse(endpoint),
+            StoredTransport::WebSocket(endpoint) => Self::websocket(endpoint),
+        }
+    }
+}
+
+impl From<Transport> for StoredTransport {
+    fn from(transport: Transport) -> Self {
+        match transport {
+            Transport::Stdio(command) => Self::Stdio(command),
+            Transport::Remote { kind, endpoint } => match kind {
+                RemoteKind::Auto => Self::Auto(endpoint),
+                RemoteKind::Http => Self::Http(endpoint),
+                RemoteKind::Sse => Self::Sse(endpoint),
+                RemoteKind::WebSocket => Self::WebSocket(endpoint),
+            },
+        }
+    }
+}
+
+impl RemoteKind {
+    /// The name of the transport in config, status and logs. A transport that is not known yet is called `http`.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Auto | Self::Http => "http",
+            Self::Sse => "sse",
+            Self::WebSocket => "websocket",
+        }
+    }
+}
+
 impl Transport {
+    /// Streamable HTTP, or HTTP+SSE if the server supports only that.
+    pub fn auto(endpoint: Endpoint) -> Self {
+        let kind = RemoteKind::Auto;
+        Self::Remote { kind, endpoint }
+    }
+
+    /// Streamable HTTP.
+    pub fn http(endpoint: Endpoint) -> Self {
+        let kind = RemoteKind::Http;
+        Self::Remote { kind, endpoint }
+    }
+
+    /// HTTP+SSE, the transport of 2024-11-05.
+    pub fn sse(endpoint: Endpoint) -> Self {
+        let kind = RemoteKind::Sse;
+        Self::Remote { kind, endpoint }
+    }
+
+    /// WebSocket.
+    pub fn websocket(endpoint: Endpoint) -> Self {
+        let kind = RemoteKind::WebSocket;
+        Self::Remote { kind, endpoint }
+    }
+
     /// A hash that differs between servers with another transport, address or credentials.
     #[doc(hidden)]
     pub fn fingerprint(&self) -> String {
@@ -36,7 +120,7 @@ impl Transport {
         add(self.kind());
         match self {
             Self::Stdio(command) => of_command(command, &mut add),
-            Self::Auto(endpoint) | Self::Http(endpoint) | Self::Sse(endpoint) | Self::WebSocket(endpoint) => {
+            Self::Remote { endpoint, .. } => {
                 add(endpoint.url.expose().as_str());
                 for (name, value) in &endpoint.headers {
                     add(name);
@@ -67,9 +151,11 @@ impl Transport {
     pub(crate) fn is_built(&self) -> bool {
         match self {
             Self::Stdio(_) => true,
-            Self::Auto(_) | Self::Http(_) => cfg!(feature = "http"),
-            Self::Sse(_) => cfg!(feature = "sse"),
-            Self::WebSocket(_) => cfg!(feature = "websocket"),
+            Self::Remote { kind, .. } => match kind {
+                RemoteKind::Auto | RemoteKind::Http => cfg!(feature = "http"),
+                RemoteKind::Sse => cfg!(feature = "sse"),
+                RemoteKind::WebSocket => cfg!(feature = "websocket"),
+            },
         }
     }
 
@@ -77,9 +163,7 @@ impl Transport {
     pub fn kind(&self) -> &'static str {
         match self {
             Self::Stdio(_) => "stdio",
-            Self::Auto(_) | Self::Http(_) => "http",
-            Self::Sse(_) => "sse",
-            Self::WebSocket(_) => "websocket",
+            Self::Remote { kind, .. } => kind.as_str(),
         }
     }
 
@@ -87,9 +171,7 @@ impl Transport {
     pub fn endpoint(&self) -> Option<&Endpoint> {
         match self {
             Self::Stdio(_) => None,
-            Self::Auto(endpoint) | Self::Http(endpoint) | Self::Sse(endpoint) | Self::WebSocket(endpoint) => {
-                Some(endpoint)
-            }
+            Self::Remote { endpoint, .. } => Some(endpoint),
         }
     }
 }

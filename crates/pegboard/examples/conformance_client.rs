@@ -38,7 +38,7 @@ async fn main() -> anyhow::Result<()> {
         endpoint.auth = Auth::OAuth(Arc::new(oauth_settings(&scenario)?));
     }
     let tokens = tempfile::tempdir()?;
-    let mut settings = ServerConfig::new(Transport::Auto(endpoint));
+    let mut settings = ServerConfig::new(Transport::auto(endpoint));
     settings.roots = vec!["file:///srv".to_owned()];
     config.servers.insert(server.clone(), settings);
     let board = Pegboard::builder(config)

@@ -76,7 +76,7 @@ async fn main() -> anyhow::Result<()> {
 }
 
 fn at(url: &str) -> anyhow::Result<ServerConfig> {
-    Ok(ServerConfig::new(Transport::Auto(Endpoint::new(url)?)))
+    Ok(ServerConfig::new(Transport::auto(Endpoint::new(url)?)))
 }
 
 /// Prints events as they happen, up to the first that `is_last` accepts.

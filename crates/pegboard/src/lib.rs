@@ -267,12 +267,12 @@ pub mod config {
         Endpoint, Env, EnvPolicy, EraChoice, Explained, Format, HeadersHelper, Health, IdentityProvider, IdleStop,
         Images, Join, JwtAlgorithm, JwtBearer, Limits, Loaded, Misconfigured, OAuthConfig, OAuthGrant,
         OAuthIntrospection, OAuthRule, OnCrossing, Origin, OutputCheck, Overridden, PendingTrust, Pins, Policy, Preset,
-        Probe, Problem, ProjectFile, Queue, Rate, Reading, RedirectConfig, Restart, Results, Retry, RetryClass,
-        Rlimits, SafeUrl, Sandbox, SandboxLevel, SandboxNetwork, Scan, Scope, ServeConfig, ServeOAuth, ServeTls,
-        ServerConfig, Severity, SigningAlg, Source, SpiffeId, Start, StateKey, Structured, Summarise, SummaryModel,
-        Taint, Tls, TokenConfig, TokenDigest, TokenExchange, TokenInput, TokenScope, TooLong, ToolPolicy, Transport,
-        TrustError, TrustRecord, TrustStore, Unpinned, Unreadable, ValueOrigin, ViewConfig, WithSecrets, decides_code,
-        parse_duration, parse_size,
+        Probe, Problem, ProjectFile, Queue, Rate, Reading, RedirectConfig, RemoteKind, Restart, Results, Retry,
+        RetryClass, Rlimits, SafeUrl, Sandbox, SandboxLevel, SandboxNetwork, Scan, Scope, ServeConfig, ServeOAuth,
+        ServeTls, ServerConfig, Severity, SigningAlg, Source, SpiffeId, Start, StateKey, Structured, Summarise,
+        SummaryModel, Taint, Tls, TokenConfig, TokenDigest, TokenExchange, TokenInput, TokenScope, TooLong, ToolPolicy,
+        Transport, TrustError, TrustRecord, TrustStore, Unpinned, Unreadable, ValueOrigin, ViewConfig, WithSecrets,
+        decides_code, parse_duration, parse_size,
     };
 }
 

@@ -5,7 +5,7 @@ mod card;
 use std::{path::PathBuf, time::Duration};
 
 use clap::{Args, ValueEnum};
-use pegboard::config::{Command, ServerConfig, Transport};
+use pegboard::config::{Command, RemoteKind, ServerConfig, Transport};
 use pegboard_hosts::executable::{is_executable, resolve};
 use pegboard_torture::{Card, Era, Options, Target, case_names};
 use tokio::time::Instant;
@@ -190,7 +190,10 @@ fn target(server: &ServerConfig) -> Result<Target, Complaint> {
     };
     match &server.transport {
         Transport::Stdio(command) => Ok(Target::stdio(command)),
-        Transport::Auto(endpoint) | Transport::Http(endpoint) => server_tls::client_config(&endpoint.tls)
+        Transport::Remote {
+            kind: RemoteKind::Auto | RemoteKind::Http,
+            endpoint,
+        } => server_tls::client_config(&endpoint.tls)
             .and_then(|tls| Target::http(endpoint, reqwest::Client::builder().tls_backend_preconfigured(tls)))
             .map_err(|why| refused(why, "see `pegboard torture --help`")),
         other => Err(refused(

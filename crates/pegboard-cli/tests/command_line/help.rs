@@ -22,7 +22,10 @@ fn every_help_screen_fits_a_screen_and_shows_an_example() {
     let mut commands = Vec::new();
     with_subcommands(Vec::new(), &mut commands);
     commands.extend(HIDDEN.map(|name| vec![name.to_owned()]));
-    assert!(commands.contains(&vec!["config".to_owned(), "schema".to_owned()]), "{commands:?}");
+    assert!(
+        commands.contains(&vec!["config".to_owned(), "schema".to_owned()]),
+        "{commands:?}"
+    );
     for command in &commands {
         let command: &[&str] = &command.iter().map(String::as_str).collect::<Vec<_>>();
         let ran = Home::new().run(&[command, &["--help"]].concat());

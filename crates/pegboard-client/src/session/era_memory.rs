@@ -118,10 +118,7 @@ pub(super) fn fingerprint(transport: &Transport, era: &EraChoice) -> String {
             }
             add(&modified_at(command).to_le_bytes());
         }
-        Transport::Auto(endpoint)
-        | Transport::Http(endpoint)
-        | Transport::Sse(endpoint)
-        | Transport::WebSocket(endpoint) => {
+        Transport::Remote { endpoint, .. } => {
             add(endpoint.url.expose().as_str().as_bytes());
         }
     }

@@ -32,7 +32,7 @@ use super::{
 use crate::transport::{DialError, FailureKind, Target};
 use connect_attempt::{ConnectAttempt, Established};
 use pegboard_base::{deadline::Deadline, hint::Hint};
-use pegboard_config::{EraChoice, Transport};
+use pegboard_config::{EraChoice, RemoteKind, Transport};
 use pegboard_tools::outcome::Failure;
 
 /// The timeout of `server/discover` if the server's era is not known.
@@ -68,13 +68,16 @@ pub async fn connect(spec: &Spec, limit: Duration, tasks: &TaskTracker) -> Resul
             let silence = (!spec.fetches_first()).then_some(spec.limits.era_silence);
             attempt.over_pipe(remembered, silence).await
         }
-        Some(Transport::WebSocket(_)) | None => attempt.over_pipe(remembered, None).await,
-        Some(Transport::Http(_)) => attempt.over_http(remembered, None).await,
-        Some(Transport::Auto(endpoint)) => {
-            let sse = Target::Configured(Box::new(Transport::Sse(endpoint.clone())));
-            attempt.over_http(remembered, Some(sse)).await
-        }
-        Some(Transport::Sse(_)) => attempt.connect_legacy().await.map(legacy),
+        None => attempt.over_pipe(remembered, None).await,
+        Some(Transport::Remote { kind, endpoint }) => match kind {
+            RemoteKind::WebSocket => attempt.over_pipe(remembered, None).await,
+            RemoteKind::Http => attempt.over_http(remembered, None).await,
+            RemoteKind::Auto => {
+                let sse = Target::Configured(Box::new(Transport::sse(endpoint.clone())));
+                attempt.over_http(remembered, Some(sse)).await
+            }
+            RemoteKind::Sse => attempt.connect_legacy().await.map(legacy),
+        },
     };
     let established = match established {
         Ok((established, _)) if spec.is_for_questions && !established.connection.wire().has_session() => {

@@ -65,11 +65,11 @@ pub(super) fn transport(
         Some(TransportKind::Http | TransportKind::Sse) if is_socket => {
             context.refuse(at, "url", "a URL of this type starts with `http://` or `https://`")
         }
-        Some(TransportKind::Http) => Some(Transport::Http(endpoint)),
-        Some(TransportKind::Sse) => Some(Transport::Sse(endpoint)),
-        _ if is_socket => Some(Transport::WebSocket(endpoint)),
-        _ if endpoint.url.expose().path().trim_end_matches('/').ends_with("/sse") => Some(Transport::Sse(endpoint)),
-        _ => Some(Transport::Auto(endpoint)),
+        Some(TransportKind::Http) => Some(Transport::http(endpoint)),
+        Some(TransportKind::Sse) => Some(Transport::sse(endpoint)),
+        _ if is_socket => Some(Transport::websocket(endpoint)),
+        _ if endpoint.url.expose().path().trim_end_matches('/').ends_with("/sse") => Some(Transport::sse(endpoint)),
+        _ => Some(Transport::auto(endpoint)),
     }
 }
 

@@ -32,13 +32,13 @@ fn wanted() -> BTreeMap<ServerName, ServerConfig> {
 
     let mut to = endpoint("https://mcp.example.com/mcp");
     to.headers.insert("X-Api-Key".into(), Secret::new("s3cr3t"));
-    let mut github = ServerConfig::new(Transport::Http(to));
+    let mut github = ServerConfig::new(Transport::http(to));
     github.allow = vec!["issues_*".into(), "search_code".into()];
     github.deny = vec!["*delete*".into()];
     github.limits.call_timeout = Duration::from_secs(90);
     github.required = true;
 
-    let mut events = ServerConfig::new(Transport::Sse(endpoint("https://events.example.com/sse")));
+    let mut events = ServerConfig::new(Transport::sse(endpoint("https://events.example.com/sse")));
     events.enabled = false;
     [("time", time), ("github", github), ("events", events)]
         .map(|(name, server)| (ServerName::parse(name).unwrap(), server))
@@ -48,12 +48,12 @@ fn wanted() -> BTreeMap<ServerName, ServerConfig> {
 /// Some shapes have no word for the type, so a URL's kind is left open there.
 fn settled(mut config: Config) -> BTreeMap<ServerName, ServerConfig> {
     for server in config.servers.values_mut() {
-        if let Transport::Auto(to) = &server.transport {
-            server.transport = Transport::Http(to.clone());
-        }
-        // A header that only the format of one program knows.
-        if let Transport::Http(to) = &mut server.transport {
-            let session = to.headers.remove("X-Session-ID");
+        if let Transport::Remote { kind, endpoint } = &mut server.transport {
+            if *kind == RemoteKind::Auto {
+                *kind = RemoteKind::Http;
+            }
+            // A header that only the format of one program knows.
+            let session = endpoint.headers.remove("X-Session-ID");
             assert!(session.is_none_or(|session| session.expose() == "{{SESSION_ID}}"));
         }
         // The files name the same secret by different fields and variables.

@@ -29,7 +29,9 @@ fn a_transport_is_inferred() {
     ] {
         let server = server(&format!("[servers.x]\n{text}\n"));
         let kind = match server.transport {
-            Transport::Auto(_) => "auto",
+            Transport::Remote {
+                kind: RemoteKind::Auto, ..
+            } => "auto",
             other => other.kind(),
         };
         assert_eq!(kind, want, "{text}");
@@ -427,7 +429,13 @@ fn seeds_and_peers_names_mean_what_they_meant_there() {
     let y = server(
         "[servers.x]\nurl = 'https://h/'\nbearer_token_env_var = 'GITHUB_TOKEN'\nverify_ssl = false\nera = '2025-06-18'\n",
     );
-    let Transport::Auto(to) = y.transport else { panic!() };
+    let Transport::Remote {
+        kind: RemoteKind::Auto,
+        endpoint: to,
+    } = y.transport
+    else {
+        panic!()
+    };
     assert_eq!(to.auth, Auth::Bearer(pegboard_base::secret::Secret::new("s3cr3t")));
     assert!(to.tls.insecure);
     assert_eq!(y.era, EraChoice::Version("2025-06-18".into()));

@@ -49,7 +49,7 @@ impl World {
 }
 
 fn at(url: &str) -> anyhow::Result<Transport> {
-    Ok(Transport::Auto(Endpoint::from(SafeUrl::parse(url)?)))
+    Ok(Transport::auto(Endpoint::from(SafeUrl::parse(url)?)))
 }
 
 /// The schema of an object with one string.

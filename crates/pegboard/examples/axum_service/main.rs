@@ -56,7 +56,7 @@ async fn main() -> anyhow::Result<()> {
 
 /// Runs the service until `stop`, then lets requests complete and ends the servers.
 async fn serve(listener: TcpListener, notes: String, stop: CancellationToken) -> anyhow::Result<()> {
-    let mut notes = ServerConfig::new(Transport::Auto(Endpoint::new(&notes)?));
+    let mut notes = ServerConfig::new(Transport::auto(Endpoint::new(&notes)?));
     // It has no connection of its own, only those of users, which are opened when they are needed.
     notes.start = Start::Lazy;
     let mut config = Config::default();

@@ -28,7 +28,7 @@ const LATER: Duration = Duration::from_secs(120);
 
 fn remote() -> ServerConfig {
     let url = SafeUrl::parse("http://127.0.0.1:9/mcp").unwrap();
-    ServerConfig::new(Transport::Http(Endpoint::from(url)))
+    ServerConfig::new(Transport::http(Endpoint::from(url)))
 }
 
 fn process() -> ServerConfig {

@@ -30,10 +30,7 @@ impl ServerIdentity {
         };
         match &config.transport {
             Transport::Stdio(command) => Self::of_command(command, without_secrets),
-            Transport::Auto(endpoint)
-            | Transport::Http(endpoint)
-            | Transport::Sse(endpoint)
-            | Transport::WebSocket(endpoint) => Self::of_endpoint(config.transport.kind(), endpoint, without_secrets),
+            Transport::Remote { kind, endpoint } => Self::of_endpoint(kind.as_str(), endpoint, without_secrets),
         }
     }
 

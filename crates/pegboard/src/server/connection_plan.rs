@@ -7,7 +7,7 @@ use pegboard_client::{
     session::{ConfiguredTools, DesiredState, Spec},
     transport::Target,
 };
-use pegboard_config::{Capabilities, EraChoice, Health, Limits, Probe, Restart, ServerConfig, Transport};
+use pegboard_config::{Capabilities, EraChoice, Health, Limits, Probe, RemoteKind, Restart, ServerConfig, Transport};
 use pegboard_mask::Masking;
 
 /// The time limit of the handshake for questions: the server has just answered in the other era.
@@ -53,7 +53,11 @@ impl ConnectionPlan {
         let Target::Configured(transport) = &self.spec.target else {
             return None;
         };
-        let (Transport::Auto(endpoint) | Transport::Http(endpoint)) = &**transport else {
+        let Transport::Remote {
+            kind: RemoteKind::Auto | RemoteKind::Http,
+            endpoint,
+        } = &**transport
+        else {
             return None;
         };
         if self.spec.era.is_firm() {
@@ -62,7 +66,7 @@ impl ConnectionPlan {
         let limits = self.spec.limits;
         Some(Self {
             spec: Spec {
-                target: Target::Configured(Box::new(Transport::Http(endpoint.clone()))),
+                target: Target::Configured(Box::new(Transport::http(endpoint.clone()))),
                 era: EraChoice::Legacy,
                 limits: Limits {
                     connect_timeout: limits.connect_timeout.min(QUESTION_HANDSHAKE),

@@ -31,6 +31,6 @@ async fn a_tool_is_listed_and_called_on_every_wire() {
     let sse = fake().serve_sse().await.unwrap();
     check(board(at(&sse.url()))).await;
     let ws = fake().serve_ws().await.unwrap();
-    let transport = pegboard::config::Transport::WebSocket(endpoint(&ws.url()));
+    let transport = pegboard::config::Transport::websocket(endpoint(&ws.url()));
     check(board(pegboard::ServerConfig::new(transport))).await;
 }

@@ -27,15 +27,15 @@ pub(crate) fn fake(era: Era) -> FakeServer {
 }
 
 pub(crate) fn http(url: &str) -> ServerConfig {
-    ServerConfig::new(Transport::Http(endpoint(url)))
+    ServerConfig::new(Transport::http(endpoint(url)))
 }
 
 pub(crate) fn sse(url: &str) -> ServerConfig {
-    ServerConfig::new(Transport::Sse(endpoint(url)))
+    ServerConfig::new(Transport::sse(endpoint(url)))
 }
 
 pub(crate) fn ws(url: &str) -> ServerConfig {
-    ServerConfig::new(Transport::WebSocket(endpoint(url)))
+    ServerConfig::new(Transport::websocket(endpoint(url)))
 }
 
 pub(crate) fn limited(mut config: ServerConfig, change: impl FnOnce(&mut Limits)) -> ServerConfig {

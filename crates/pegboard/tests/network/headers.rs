@@ -16,7 +16,7 @@ fn with_headers(url: &str, headers: &[(&str, &str)]) -> ServerConfig {
     for (name, value) in headers {
         endpoint.headers.insert((*name).to_owned(), Secret::new(*value));
     }
-    ServerConfig::new(Transport::Http(endpoint))
+    ServerConfig::new(Transport::http(endpoint))
 }
 
 #[tokio::test]

@@ -63,7 +63,7 @@ async fn server(streams: u32, fate: fn(usize) -> Fate) -> (Running, Arc<AtomicUs
         _front: front,
         _authority: authority,
     };
-    (running, calls, ServerConfig::new(Transport::Http(endpoint)))
+    (running, calls, ServerConfig::new(Transport::http(endpoint)))
 }
 
 async fn respond_as(fate: Fate, request: http::Request<RecvStream>, mut respond: SendResponse<Bytes>) {

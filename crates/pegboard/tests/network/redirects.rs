@@ -14,7 +14,7 @@ fn with_secrets(url: &str) -> ServerConfig {
     let mut endpoint = endpoint(url);
     endpoint.auth = Auth::Bearer(Secret::new("t0ken"));
     endpoint.headers.insert("X-Key".to_owned(), Secret::new("k3y"));
-    ServerConfig::new(Transport::Http(endpoint))
+    ServerConfig::new(Transport::http(endpoint))
 }
 
 #[tokio::test]

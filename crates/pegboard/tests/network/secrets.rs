@@ -41,7 +41,7 @@ async fn credentials_in_the_config_stand_before_those_of_the_url() {
     let mut endpoint = endpoint(&fake.url().replace("http://", "http://me:pw@"));
     endpoint.auth = Auth::Bearer(Secret::new("t0ken"));
     assert_greets(
-        &board(ServerConfig::new(Transport::Http(endpoint))).toolset(),
+        &board(ServerConfig::new(Transport::http(endpoint))).toolset(),
         "with both",
     )
     .await;
@@ -89,8 +89,8 @@ async fn no_secret_appears_in_replies_status_or_debug_whatever_goes_wrong() {
             endpoint.headers.insert("X-Key".to_owned(), Secret::new("k3y-canary"));
             endpoint.auth = Auth::Bearer(Secret::new("t0ken-canary"));
             let transport = match scheme {
-                "http" | "https" => Transport::Auto(endpoint),
-                _ => Transport::WebSocket(endpoint),
+                "http" | "https" => Transport::auto(endpoint),
+                _ => Transport::websocket(endpoint),
             };
             let config = limited(ServerConfig::new(transport), |limits| limits.connect_timeout = secs(5));
             let debug = format!("{config:?}");
@@ -125,8 +125,8 @@ async fn a_header_that_cannot_be_sent_is_named_without_its_value() {
             let mut endpoint = endpoint(&fake.url().replace("http", scheme));
             endpoint.headers.insert(name.to_owned(), Secret::new(value));
             let transport = match scheme {
-                "http" => Transport::Auto(endpoint),
-                _ => Transport::WebSocket(endpoint),
+                "http" => Transport::auto(endpoint),
+                _ => Transport::websocket(endpoint),
             };
             let text = refused(
                 &hello(&board(ServerConfig::new(transport)).toolset()).await,

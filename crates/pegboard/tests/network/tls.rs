@@ -217,7 +217,7 @@ async fn a_server_of_a_trusted_authority_is_reached_on_every_wire() {
         let front = pass_to(authority.signs(|_| {}).settings(None), fake.address()).await;
         for host in ["localhost", "127.0.0.1"] {
             let url = front.url("https", host, "/mcp");
-            let board = board(ServerConfig::new(Transport::Auto(secured(&url, trusting(&authority)))));
+            let board = board(ServerConfig::new(Transport::auto(secured(&url, trusting(&authority)))));
             assert_greets(&board.toolset(), &url).await;
             board.shutdown().await;
         }
@@ -225,12 +225,12 @@ async fn a_server_of_a_trusted_authority_is_reached_on_every_wire() {
     let old = fake(Era::Legacy).serve_sse().await.unwrap();
     let front = pass_to(authority.signs(|_| {}).settings(None), old.address()).await;
     let endpoint = secured(&front.url("https", "localhost", "/sse"), trusting(&authority));
-    assert_greets(&board(ServerConfig::new(Transport::Sse(endpoint))).toolset(), "sse").await;
+    assert_greets(&board(ServerConfig::new(Transport::sse(endpoint))).toolset(), "sse").await;
     let socket = fake(Era::Legacy).serve_ws().await.unwrap();
     let front = pass_to(authority.signs(|_| {}).settings(None), socket.address()).await;
     let endpoint = secured(&front.url("wss", "localhost", "/mcp"), trusting(&authority));
     assert_greets(
-        &board(ServerConfig::new(Transport::WebSocket(endpoint))).toolset(),
+        &board(ServerConfig::new(Transport::websocket(endpoint))).toolset(),
         "wss",
     )
     .await;
@@ -290,10 +290,10 @@ async fn a_certificate_that_proves_nothing_is_refused_on_every_wire() {
             _ => "",
         };
         for transport in [
-            Transport::Http(secure("https")),
-            Transport::Auto(secure("https")),
-            Transport::Sse(secure("https")),
-            Transport::WebSocket(secure("wss")),
+            Transport::http(secure("https")),
+            Transport::auto(secure("https")),
+            Transport::sse(secure("https")),
+            Transport::websocket(secure("wss")),
         ] {
             let text = check_refused(transport, what).await;
             assert!(text.contains(words), "{what}: {text}");
@@ -311,7 +311,7 @@ async fn a_server_may_be_trusted_without_a_proof_when_the_config_says_so() {
     let front = pass_to(stranger.signs(|_| {}).settings(None), web.address()).await;
     let endpoint = secured(&front.url("https", "localhost", "/mcp"), tls.clone());
     assert_greets(
-        &board(ServerConfig::new(Transport::Http(endpoint))).toolset(),
+        &board(ServerConfig::new(Transport::http(endpoint))).toolset(),
         "insecure",
     )
     .await;
@@ -319,7 +319,7 @@ async fn a_server_may_be_trusted_without_a_proof_when_the_config_says_so() {
     let front = pass_to(stranger.signs(|_| {}).settings(None), socket.address()).await;
     let endpoint = secured(&front.url("wss", "127.0.0.1", "/mcp"), tls);
     assert_greets(
-        &board(ServerConfig::new(Transport::WebSocket(endpoint))).toolset(),
+        &board(ServerConfig::new(Transport::websocket(endpoint))).toolset(),
         "insecure",
     )
     .await;
@@ -343,18 +343,18 @@ async fn a_server_that_asks_who_we_are_is_shown_our_certificate() {
         tls
     };
     for (what, ours) in [("nothing shown", None), ("a stranger's", Some(stranger.client()))] {
-        check_refused(Transport::Http(secured(&url, showing(ours.clone()))), what).await;
-        check_refused(Transport::WebSocket(secured(&socket_url, showing(ours))), what).await;
+        check_refused(Transport::http(secured(&url, showing(ours.clone()))), what).await;
+        check_refused(Transport::websocket(secured(&socket_url, showing(ours))), what).await;
     }
     assert!(web.requests().is_empty() && socket.requests().is_empty());
     let tls = showing(Some(authority.client()));
     assert_greets(
-        &board(ServerConfig::new(Transport::Http(secured(&url, tls.clone())))).toolset(),
+        &board(ServerConfig::new(Transport::http(secured(&url, tls.clone())))).toolset(),
         "mTLS",
     )
     .await;
     assert_greets(
-        &board(ServerConfig::new(Transport::WebSocket(secured(&socket_url, tls)))).toolset(),
+        &board(ServerConfig::new(Transport::websocket(secured(&socket_url, tls)))).toolset(),
         "mTLS",
     )
     .await;
@@ -384,8 +384,8 @@ async fn files_that_cannot_be_used_are_named() {
     ];
     for (name, tls) in cases {
         for transport in [
-            Transport::Auto(secured("https://localhost:1/mcp", tls.clone())),
-            Transport::WebSocket(secured("wss://localhost:1/mcp", tls.clone())),
+            Transport::auto(secured("https://localhost:1/mcp", tls.clone())),
+            Transport::websocket(secured("wss://localhost:1/mcp", tls.clone())),
         ] {
             let reply = hello(&board(ServerConfig::new(transport)).toolset()).await;
             let text = refused(&reply, Kind::Unavailable);
@@ -399,7 +399,7 @@ async fn files_that_cannot_be_used_are_named() {
 async fn plain_text_on_a_secure_port_is_a_matter_of_trust_too() {
     let fake = fake(Era::Legacy).serve_http().await.unwrap();
     let url = fake.url().replace("http:", "https:");
-    check_refused(Transport::Auto(endpoint(&url)), "plain text").await;
+    check_refused(Transport::auto(endpoint(&url)), "plain text").await;
     assert!(fake.requests().is_empty());
 }
 
@@ -444,7 +444,7 @@ async fn http_2_is_spoken_where_the_server_offers_it() {
     .await;
     let url = newer.url("https", "localhost", "/mcp");
     let board = board(limited(
-        ServerConfig::new(Transport::Auto(secured(&url, trusting(&authority)))),
+        ServerConfig::new(Transport::auto(secured(&url, trusting(&authority)))),
         |limits| limits.max_in_flight = 100,
     ));
     let tools = board.toolset();
@@ -460,7 +460,7 @@ async fn http_2_is_spoken_where_the_server_offers_it() {
     let older = pass_to(settings, web.address()).await;
     let url = older.url("https", "localhost", "/mcp");
     let tools =
-        crate::support::board(ServerConfig::new(Transport::Auto(secured(&url, trusting(&authority))))).toolset();
+        crate::support::board(ServerConfig::new(Transport::auto(secured(&url, trusting(&authority))))).toolset();
     assert_greets(&tools, "over HTTP/1.1").await;
     assert_eq!(older.protocols.lock()[0].as_deref(), Some("http/1.1"));
 
@@ -469,7 +469,7 @@ async fn http_2_is_spoken_where_the_server_offers_it() {
     settings.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
     let both = pass_to(settings, socket.address()).await;
     let endpoint = secured(&both.url("wss", "localhost", "/mcp"), trusting(&authority));
-    let tools = crate::support::board(ServerConfig::new(Transport::WebSocket(endpoint))).toolset();
+    let tools = crate::support::board(ServerConfig::new(Transport::websocket(endpoint))).toolset();
     assert_greets(&tools, "WebSockets are not spoken over HTTP/2").await;
     assert_eq!(*both.protocols.lock(), [None]);
 }
@@ -478,7 +478,7 @@ async fn http_2_is_spoken_where_the_server_offers_it() {
 async fn a_url_with_the_scheme_of_another_port_says_so() {
     let plain = fake(Era::Modern).serve_http().await.unwrap();
     let url = plain.url().replace("http://", "https://");
-    let text = check_refused(Transport::Http(secured(&url, Tls::default())), "https to http").await;
+    let text = check_refused(Transport::http(secured(&url, Tls::default())), "https to http").await;
     assert!(
         text.contains("does not speak TLS") && text.contains("`http://`"),
         "{text}"
@@ -487,7 +487,7 @@ async fn a_url_with_the_scheme_of_another_port_says_so() {
     let authority = Authority::new();
     let front = pass_to(authority.signs(|_| {}).settings(None), plain.address()).await;
     let endpoint = secured(&front.url("http", "localhost", "/mcp"), Tls::default());
-    let board = board(ServerConfig::new(Transport::Http(endpoint)));
+    let board = board(ServerConfig::new(Transport::http(endpoint)));
     let reply = hello(&board.toolset()).await;
     let text = reply.text();
     assert!(text.contains("expects TLS") && text.contains("`https://`"), "{text}");

@@ -45,7 +45,7 @@ fn board_behind(front: &Front, authority: &Authority, files: &ClientCert) -> Peg
     let mut tls = trusting(authority);
     tls.client_cert = Some(files.clone());
     let endpoint = secured(&front.url("https", "localhost", "/mcp"), tls);
-    let config = ServerConfig::new(Transport::Http(endpoint));
+    let config = ServerConfig::new(Transport::http(endpoint));
     board(limited(config, |limits| limits.max_in_flight = 1000))
 }
 
@@ -164,8 +164,8 @@ async fn a_server_is_known_by_its_spiffe_id_and_not_by_its_host() {
         let web_front = pass_to(identity.settings(None), web.address()).await;
         let socket_front = pass_to(identity.settings(None), socket.address()).await;
         for transport in [
-            Transport::Http(secured(&web_front.url("https", "127.0.0.1", "/mcp"), tls.clone())),
-            Transport::WebSocket(secured(&socket_front.url("wss", "localhost", "/mcp"), tls)),
+            Transport::http(secured(&web_front.url("https", "127.0.0.1", "/mcp"), tls.clone())),
+            Transport::websocket(secured(&socket_front.url("wss", "localhost", "/mcp"), tls)),
         ] {
             let reply = hello(&board(ServerConfig::new(transport)).toolset()).await;
             assert_eq!(!reply.is_error(), is_reached, "{what}: {}", reply.text());
@@ -236,7 +236,7 @@ fn an_id_without_authorities_is_refused_in_code_too() {
     let endpoint = secured("https://localhost:1/mcp", tls);
     let runtime = tokio::runtime::Runtime::new().unwrap();
     runtime.block_on(async {
-        let reply = hello(&board(ServerConfig::new(Transport::Http(endpoint))).toolset()).await;
+        let reply = hello(&board(ServerConfig::new(Transport::http(endpoint))).toolset()).await;
         let text = refused(&reply, Kind::Unavailable);
         assert!(text.contains("`tls.server_id` needs `tls.ca`"), "{text}");
     });

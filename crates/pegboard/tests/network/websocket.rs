@@ -16,7 +16,7 @@ async fn headers_and_subprotocol_are_sent_with_the_handshake_in_both_eras() {
         let mut endpoint = endpoint(&fake.url());
         endpoint.auth = Auth::Bearer(Secret::new("t0ken"));
         endpoint.headers.insert("X-Tenant".to_owned(), Secret::new("blue"));
-        let board = board(ServerConfig::new(Transport::WebSocket(endpoint)));
+        let board = board(ServerConfig::new(Transport::websocket(endpoint)));
         let tools = board.toolset();
         assert_greets(&tools, &format!("{era:?}")).await;
         assert_eq!(call(&tools, "fx.echo", json!({"a": "é"})).await.text(), r#"{"a":"é"}"#);

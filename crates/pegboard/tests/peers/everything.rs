@@ -60,7 +60,7 @@ async fn a_connection_that_the_server_closed_while_nobody_looked_is_not_used_aga
 #[tokio::test]
 async fn everything_works_on_http_with_sse() {
     let server = Listening::everything_sse().await;
-    check(&board(ServerConfig::new(Transport::Sse(server.endpoint()))), "sse").await;
+    check(&board(ServerConfig::new(Transport::sse(server.endpoint()))), "sse").await;
     // The same server is detected when the config leaves the transport open.
     let found = board(server.config());
     assert_eq!(

@@ -23,7 +23,7 @@ async fn signed_in_to(server: &Listening) {
         let mut config = Config::default();
         config
             .servers
-            .insert(name("fx"), ServerConfig::new(Transport::Http(server.endpoint())));
+            .insert(name("fx"), ServerConfig::new(Transport::http(server.endpoint())));
         Pegboard::builder(config).token_store(tokens.path()).open()
     };
     let sum = async |board: &Pegboard| call(&board.toolset(), "fx.add", json!({"a": 2, "b": 3})).await;

@@ -43,7 +43,7 @@ async fn all() -> All {
         ("typescript-http", typescript.config()),
         (
             "websocket",
-            ServerConfig::new(Transport::WebSocket(websocket.endpoint())),
+            ServerConfig::new(Transport::websocket(websocket.endpoint())),
         ),
     ];
     All {

@@ -8,7 +8,7 @@ use crate::{peer::*, support::*, talk::*};
 #[tokio::test]
 async fn tools_are_called_over_websocket() {
     let server = Listening::python_websocket().await;
-    let board = board(ServerConfig::new(Transport::WebSocket(server.endpoint())));
+    let board = board(ServerConfig::new(Transport::websocket(server.endpoint())));
     let tools = board.toolset_with(View::new().whole_results());
     assert_eq!(listed(&tools).await, of_fx(&["add", "count", "echo", "fail"]));
     assert_eq!(spoken(&board), handshake());
@@ -27,7 +27,7 @@ async fn tools_are_called_over_websocket() {
 #[tokio::test]
 async fn a_server_that_refuses_the_newest_era_is_spoken_to_in_the_other() {
     let server = Listening::python_websocket().await;
-    let transport = Transport::WebSocket(server.endpoint());
+    let transport = Transport::websocket(server.endpoint());
     let board = board(in_era(ServerConfig::new(transport), pegboard::config::EraChoice::Probe));
     assert_eq!(listed(&board.toolset()).await.len(), 4);
     assert_eq!(spoken(&board), handshake());

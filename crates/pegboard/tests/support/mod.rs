@@ -39,7 +39,7 @@ pub(crate) fn process(fake: &FakeServer) -> ServerConfig {
 
 /// A server at a URL whose transport is left open.
 pub(crate) fn at(url: &str) -> ServerConfig {
-    ServerConfig::new(Transport::Auto(endpoint(url)))
+    ServerConfig::new(Transport::auto(endpoint(url)))
 }
 
 pub(crate) fn endpoint(url: &str) -> Endpoint {

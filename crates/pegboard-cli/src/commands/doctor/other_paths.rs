@@ -25,10 +25,7 @@ pub(super) async fn find(server: &ServerConfig) -> Option<Url> {
         let mut server = server.clone();
         server.limits.connect_timeout = server.limits.connect_timeout.min(LIMIT);
         match &mut server.transport {
-            Transport::Auto(endpoint)
-            | Transport::Http(endpoint)
-            | Transport::Sse(endpoint)
-            | Transport::WebSocket(endpoint) => endpoint.url = SafeUrl::parse(other.as_str()).ok()?,
+            Transport::Remote { endpoint, .. } => endpoint.url = SafeUrl::parse(other.as_str()).ok()?,
             Transport::Stdio(_) => return None,
         }
         config.servers.insert(name.clone(), server);

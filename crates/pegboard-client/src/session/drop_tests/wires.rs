@@ -68,12 +68,12 @@ async fn every_future_of_a_session_can_be_dropped_at_any_time_on_every_wire() {
         let (program, args) = server(era).command();
         let mut wires = vec![
             Transport::Stdio(Command::new(program.to_str().unwrap()).args(args)),
-            Transport::Http(endpoint(http.url())),
-            Transport::Http(endpoint(streaming.url())),
-            Transport::WebSocket(endpoint(ws.url())),
+            Transport::http(endpoint(http.url())),
+            Transport::http(endpoint(streaming.url())),
+            Transport::websocket(endpoint(ws.url())),
         ];
         if era == FakeEra::Legacy {
-            wires.push(Transport::Sse(endpoint(sse.url())));
+            wires.push(Transport::sse(endpoint(sse.url())));
         }
         for wire in wires {
             on(&spec_of(Target::Configured(Box::new(wire)), choice.clone())).await;

@@ -22,7 +22,7 @@ fn stdio() -> ServerConfig {
 
 fn http() -> ServerConfig {
     let url = SafeUrl::parse("https://example.com/mcp").unwrap();
-    ServerConfig::new(Transport::Http(Endpoint::from(url)))
+    ServerConfig::new(Transport::http(Endpoint::from(url)))
 }
 
 /// The change that follows from changing one setting.
@@ -57,8 +57,8 @@ fn command(config: &mut ServerConfig) -> &mut Command {
 
 fn endpoint(config: &mut ServerConfig) -> &mut Endpoint {
     match &mut config.transport {
-        Transport::Http(endpoint) => endpoint,
-        _ => panic!("not http"),
+        Transport::Remote { endpoint, .. } => endpoint,
+        Transport::Stdio(_) => panic!("not http"),
     }
 }
 
@@ -176,7 +176,7 @@ fn config() -> impl Strategy<Value = ServerConfig> {
         ("[ab]{1}", "[ab]{1}").prop_map(|(path, token)| {
             let mut endpoint = Endpoint::from(SafeUrl::parse(&format!("https://h/{path}")).unwrap());
             endpoint.auth = Auth::Bearer(Secret::new(token));
-            Transport::Http(endpoint)
+            Transport::http(endpoint)
         }),
     ];
     let filters = (

@@ -92,9 +92,9 @@ impl Fixture {
         let server = served.await.unwrap();
         let url = server.as_ref().map(|server| endpoint(&server.url()));
         let mut settings = match (wire, url) {
-            (Wire::Http | Wire::Streaming, Some(url)) => ServerConfig::new(Transport::Http(url)),
-            (Wire::Sse, Some(url)) => ServerConfig::new(Transport::Sse(url)),
-            (Wire::WebSocket, Some(url)) => ServerConfig::new(Transport::WebSocket(url)),
+            (Wire::Http | Wire::Streaming, Some(url)) => ServerConfig::new(Transport::http(url)),
+            (Wire::Sse, Some(url)) => ServerConfig::new(Transport::sse(url)),
+            (Wire::WebSocket, Some(url)) => ServerConfig::new(Transport::websocket(url)),
             (Wire::Stdio, _) => process(&fake),
             _ => in_process_settings(),
         };

@@ -219,7 +219,7 @@ fn a_config_is_written_in_code() {
         .unwrap();
     assert_eq!(config.servers["time"].cwd(), Some(&PathBuf::from("/srv")));
     assert!(
-        matches!(&config.servers["remote"].transport, Transport::Auto(found) if found.auth == Auth::Bearer("t0ken".into()))
+        matches!(&config.servers["remote"].transport, Transport::Remote { endpoint, .. } if endpoint.auth == Auth::Bearer("t0ken".into()))
     );
     assert_eq!(config.servers["socket"].transport.kind(), "websocket");
     assert!(

@@ -93,14 +93,14 @@ async fn people_who_share_a_server_are_asked_for_their_own_calls_only() {
         check(process(&fake), pipes, &format!("stdio, {era:?}")).await;
         // Principals do not share connections to remote servers, so a question on one belongs to its principal.
         let ws = fake.serve_ws().await.unwrap();
-        let transport = Transport::WebSocket(endpoint(&ws.url()));
+        let transport = Transport::websocket(endpoint(&ws.url()));
         check(ServerConfig::new(transport), Named::Yes, &format!("websocket, {era:?}")).await;
         let http = asking(era).streams().serve_http().await.unwrap();
-        let transport = Transport::Http(endpoint(&http.url()));
+        let transport = Transport::http(endpoint(&http.url()));
         check(ServerConfig::new(transport), Named::Yes, &format!("http, {era:?}")).await;
     }
     let sse = asking(Era::Legacy).serve_sse().await.unwrap();
-    let transport = Transport::Sse(endpoint(&sse.url()));
+    let transport = Transport::sse(endpoint(&sse.url()));
     check(ServerConfig::new(transport), Named::Yes, "sse").await;
 }
 
@@ -200,7 +200,7 @@ async fn a_cancelled_question_keeps_others_from_being_asked_for_seconds_only() {
 #[tokio::test]
 async fn questions_that_one_client_leaves_open_hold_up_no_other() {
     let server = asking(Era::Legacy).streams().serve_http().await.unwrap();
-    let settings = ServerConfig::new(Transport::Http(endpoint(&server.url())));
+    let settings = ServerConfig::new(Transport::http(endpoint(&server.url())));
     let board = board_of(settings, &Person::new("operator"));
     let (alice, bob) = (Person::slow("alice"), Person::new("bob"));
     let view = |person: &Person| pegboard::View::new().host(person.clone());

@@ -101,7 +101,7 @@ async fn one_server_that_hangs_does_not_hold_up_forty_nine_others() {
         let mut to = endpoint(&http.url());
         to.headers
             .insert("x-number".to_owned(), pegboard::Secret::new(number.to_string()));
-        let server = pegboard::ServerConfig::new(pegboard::config::Transport::Auto(to));
+        let server = pegboard::ServerConfig::new(pegboard::config::Transport::auto(to));
         config.servers.insert(name(&format!("s{number}")), server);
     }
     let board = pegboard::Pegboard::open(config);

@@ -21,7 +21,7 @@ pub(crate) const CANARY: &str = "c4nary-7f3a9b1e-t0ken";
 pub(crate) fn vault() -> Config {
     let mut endpoint = endpoint("https://vault.invalid/mcp");
     endpoint.auth = Auth::Bearer(Secret::new(CANARY));
-    let mut server = ServerConfig::new(Transport::Http(endpoint));
+    let mut server = ServerConfig::new(Transport::http(endpoint));
     server.enabled = false;
     let mut config = Config::default();
     config.servers.insert(name("vault"), server);
@@ -228,7 +228,7 @@ async fn no_echo_of_a_header_holds_it() {
         .unwrap();
     let mut endpoint = endpoint(&fake.url());
     endpoint.headers.insert("X-Key".to_owned(), Secret::new(CANARY));
-    let board = boards([("fx", ServerConfig::new(Transport::Http(endpoint)))]);
+    let board = boards([("fx", ServerConfig::new(Transport::http(endpoint)))]);
     let reply = call(&board.toolset(), "fx.t", json!({})).await;
     assert!(reply.is_error());
     is_clean(

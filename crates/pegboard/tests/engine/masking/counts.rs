@@ -74,7 +74,7 @@ async fn a_server_put_on_the_board_later_brings_its_secrets() {
     assert_eq!(call(&tools, "fx.t", json!({})).await.text(), "a l4ter-s3cret-v4lue");
     let mut endpoint = endpoint("http://127.0.0.1:9/mcp");
     endpoint.auth = pegboard::config::Auth::Bearer(pegboard::Secret::new("l4ter-s3cret-v4lue"));
-    let mut server = ServerConfig::new(Transport::Http(endpoint));
+    let mut server = ServerConfig::new(Transport::http(endpoint));
     server.enabled = false;
     board.connect(name("later"), server).await.unwrap();
     assert_eq!(call(&tools, "fx.t", json!({})).await.text(), "a [MASKED_SECRET]");

@@ -148,9 +148,9 @@ impl Place {
     pub(crate) fn config(self, url: &str) -> ServerConfig {
         let endpoint = endpoint(url);
         ServerConfig::new(match self {
-            Self::Http(_) => Transport::Http(endpoint),
-            Self::Sse => Transport::Sse(endpoint),
-            Self::WebSocket => Transport::WebSocket(endpoint),
+            Self::Http(_) => Transport::http(endpoint),
+            Self::Sse => Transport::sse(endpoint),
+            Self::WebSocket => Transport::websocket(endpoint),
         })
     }
 

@@ -76,9 +76,7 @@ async fn headers_of_the_credential_replace_those_of_the_config() {
         });
         let fake = place.serve(&fake(place.era())).await;
         let mut config = place.config(&fake.url());
-        let (Transport::Http(endpoint) | Transport::Sse(endpoint) | Transport::WebSocket(endpoint)) =
-            &mut config.transport
-        else {
+        let Transport::Remote { endpoint, .. } = &mut config.transport else {
             panic!("{config:?}");
         };
         endpoint.auth = Auth::Bearer(Secret::new("of-the-config"));
@@ -101,7 +99,7 @@ async fn an_empty_credential_leaves_the_request_as_the_config_says() {
     let fake = fake(Era::Modern).bearer("of-the-config").serve_http().await.unwrap();
     let mut endpoint = endpoint(&fake.url());
     endpoint.auth = Auth::Bearer(Secret::new("of-the-config"));
-    let board = board_with(pegboard::ServerConfig::new(Transport::Http(endpoint)), &issuer);
+    let board = board_with(pegboard::ServerConfig::new(Transport::http(endpoint)), &issuer);
     assert_greeted(&hello(&board.toolset()).await);
 }
 

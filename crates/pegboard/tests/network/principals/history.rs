@@ -263,7 +263,7 @@ async fn nothing_reaches_the_wrong_principal_over_sse() {
 async fn nothing_reaches_the_wrong_principal_over_websockets() {
     for (era, seed) in [(Era::Legacy, 4), (Era::Modern, 5)] {
         let server = fake(era).serve_ws().await.unwrap();
-        let transport = Transport::WebSocket(endpoint(&server.url()));
+        let transport = Transport::websocket(endpoint(&server.url()));
         run(ServerConfig::new(transport), Tokens::InRequests, seed).await;
         check_requests(&server);
     }

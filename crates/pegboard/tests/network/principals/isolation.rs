@@ -36,7 +36,7 @@ async fn wires() -> [(ServerConfig, NetHandle); 3] {
     let http = fake(Era::Legacy).serve_http().await.unwrap();
     let sse = fake(Era::Legacy).serve_sse().await.unwrap();
     let ws = fake(Era::Modern).serve_ws().await.unwrap();
-    let websocket = ServerConfig::new(Transport::WebSocket(endpoint(&ws.url())));
+    let websocket = ServerConfig::new(Transport::websocket(endpoint(&ws.url())));
     [(at(&http.url()), http), (at(&sse.url()), sse), (websocket, ws)]
 }
 

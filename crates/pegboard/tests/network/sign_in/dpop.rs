@@ -99,7 +99,7 @@ async fn a_stolen_token_is_of_no_use_without_the_key() {
     let mut config = Config::default();
     config
         .servers
-        .insert(name("fx"), ServerConfig::new(Transport::Http(endpoint)));
+        .insert(name("fx"), ServerConfig::new(Transport::http(endpoint)));
     let thief = Pegboard::builder(config).open();
     assert_needs_auth(&hello(&thief.toolset()).await);
     thief.shutdown().await;
@@ -137,8 +137,8 @@ async fn every_transport_proves_its_requests_and_takes_a_nonce() {
         let mut endpoint = endpoint(&server.url());
         endpoint.auth = Auth::OAuth(Arc::new(OAuthConfig::default()));
         let transport = match wire {
-            Wire::Sse => Transport::Sse(endpoint),
-            _ => Transport::WebSocket(endpoint),
+            Wire::Sse => Transport::sse(endpoint),
+            _ => Transport::websocket(endpoint),
         };
         let mut config = Config::default();
         config.servers.insert(name("fx"), ServerConfig::new(transport));

@@ -52,7 +52,7 @@ impl Site {
         for server in servers {
             let mut endpoint = endpoint(&self.server.url());
             endpoint.auth = Auth::OAuth(Arc::new(OAuthConfig::default()));
-            let server_config = ServerConfig::new(Transport::Http(endpoint));
+            let server_config = ServerConfig::new(Transport::http(endpoint));
             config.servers.insert(name(server), server_config);
         }
         Pegboard::builder(config).token_store(self.folder.path()).open()
@@ -78,7 +78,7 @@ pub(crate) fn board_at(url: &str, tokens: &Path, settings: OAuthConfig) -> Pegbo
     let mut config = Config::default();
     config
         .servers
-        .insert(name("fx"), ServerConfig::new(Transport::Http(endpoint)));
+        .insert(name("fx"), ServerConfig::new(Transport::http(endpoint)));
     Pegboard::builder(config).token_store(tokens).open()
 }
 

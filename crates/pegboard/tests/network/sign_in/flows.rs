@@ -228,7 +228,7 @@ async fn a_token_of_the_config_that_is_refused_names_its_setting_for_a_principal
     let mut config = Config::default();
     config
         .servers
-        .insert(name("fx"), ServerConfig::new(Transport::Http(endpoint)));
+        .insert(name("fx"), ServerConfig::new(Transport::http(endpoint)));
     let board = Pegboard::builder(config).open();
     for view in [View::new(), View::new().principal("alice")] {
         let reply = hello(&board.toolset_with(view)).await;

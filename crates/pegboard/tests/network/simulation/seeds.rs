@@ -245,5 +245,5 @@ pub(crate) fn reached(wire: Wire, address: SocketAddr) -> ServerConfig {
         endpoint.tls = Tls::default();
         endpoint.tls.insecure = true;
     }
-    ServerConfig::new(Transport::Http(endpoint))
+    ServerConfig::new(Transport::http(endpoint))
 }

@@ -140,7 +140,7 @@ async fn a_call_whose_answer_is_cut_is_repeated_as_often_as_its_class_allows() {
             let ledger = folder.path().join("ledger");
             let fake = fake(&case, Some(Fault::ResetInBody)).era(era).ledger(&ledger);
             let fake = fake.serve_http().await.unwrap();
-            let config = ServerConfig::new(Transport::Http(endpoint(&fake.url())));
+            let config = ServerConfig::new(Transport::http(endpoint(&fake.url())));
             let board = restarting_board(settings(config, &case));
             let reply = call(&board.toolset(), "fx.read", case.arguments.clone()).await;
             assert!(

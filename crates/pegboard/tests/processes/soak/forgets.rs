@@ -8,7 +8,7 @@ use pegboard_testkit::{Era, NetHandle};
 use crate::{soak::fixtures::*, support::*};
 
 fn http(fake: &NetHandle) -> ServerConfig {
-    ServerConfig::new(Transport::Http(endpoint(&fake.url())))
+    ServerConfig::new(Transport::http(endpoint(&fake.url())))
 }
 
 /// Sessions are forgotten, connections cut and ports closed at random moments.

@@ -133,9 +133,9 @@ impl Stage {
     /// The settings for an endpoint on the wire of the cell.
     pub(crate) fn at(&self, endpoint: Endpoint) -> ServerConfig {
         ServerConfig::new(match self.cell.wire {
-            Wire::Sse => Transport::Sse(endpoint),
-            Wire::WebSocket => Transport::WebSocket(endpoint),
-            Wire::Stdio | Wire::Memory | Wire::Http1 | Wire::Http2 => Transport::Http(endpoint),
+            Wire::Sse => Transport::sse(endpoint),
+            Wire::WebSocket => Transport::websocket(endpoint),
+            Wire::Stdio | Wire::Memory | Wire::Http1 | Wire::Http2 => Transport::http(endpoint),
         })
     }
 
