@@ -56,16 +56,22 @@ macro_rules! label_text {
 }
 
 #[macro_export]
-/// Implements `Display`, `AsRef<str>` and `FromStr` by a type's `as_str`. The list must have every value.
+/// Implements `Display`, `AsRef<str>` and `FromStr` by a type's `as_str`. The list must have every value. Without it, the type's `ALL` has them.
 macro_rules! label {
     ($type:ty, $what:literal, [$($variant:ident),+ $(,)?]) => {
+        $crate::label!($type, $what, &[$(<$type>::$variant),+]);
+    };
+    ($type:ty, $what:literal) => {
+        $crate::label!($type, $what, &<$type>::ALL);
+    };
+    ($type:ty, $what:literal, $all:expr) => {
         $crate::label_text!($type);
 
         impl std::str::FromStr for $type {
             type Err = $crate::label::UnknownWord;
 
             fn from_str(word: &str) -> Result<Self, Self::Err> {
-                const ALL: &[$type] = &[$(<$type>::$variant),+];
+                const ALL: &[$type] = $all;
                 let found = ALL.iter().find(|value| value.as_str() == word);
                 let known = || ALL.iter().map(|value| value.as_str());
                 found.copied().ok_or_else(|| $crate::label::UnknownWord::new($what, word, known()))

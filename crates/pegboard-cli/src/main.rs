@@ -10,6 +10,7 @@ mod daemon;
 mod demo;
 mod exit;
 mod generate;
+mod leftovers;
 mod logging;
 mod output;
 mod recording;

@@ -19,6 +19,7 @@ use serde_json::Value;
 
 use crate::{
     cli::Global,
+    leftovers::Leftovers,
     logging::{LogLine, ServerLogs},
     output::Output,
     settings::{self, Complaint, Settings},
@@ -32,15 +33,6 @@ pub(crate) async fn find(_: &Global, _: &Settings, _: &Output, _: Deadline) -> O
 
 pub(crate) async fn tell_of_sign_in(_: &Global, _: &Settings, _: Deadline) {
     std::future::ready(()).await;
-}
-
-/// What is found in the folder of sockets and locks: nothing.
-#[derive(Debug, Default)]
-pub(crate) struct Leftovers {
-    pub(crate) folder: Option<PathBuf>,
-    pub(crate) folder_problem: Option<String>,
-    pub(crate) stale: Vec<PathBuf>,
-    pub(crate) others: Vec<(u32, String)>,
 }
 
 pub(crate) async fn leftovers() -> Leftovers {

@@ -131,6 +131,8 @@ pub use transport::{
     Auth, ClientCert, Command, Endpoint, EnvPolicy, HeadersHelper, RemoteKind, Rlimits, Tls, Transport,
 };
 pub use tree::Format;
+#[doc(hidden)]
+pub use tree::json_options;
 pub use trust::{TrustError, TrustRecord, TrustStore};
 pub use units::{parse_duration, parse_size};
 pub use unpinned::Unpinned;

@@ -6,6 +6,7 @@ mod node;
 mod toml;
 mod yaml;
 
+pub use json::json_options;
 pub(super) use node::{Entry, Node, Place, SyntaxError, Value};
 
 use std::{fmt, path::Path};

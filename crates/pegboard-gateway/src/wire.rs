@@ -9,6 +9,7 @@ mod event_body;
 mod event_frame;
 mod in_memory;
 mod lines;
+mod open_connections;
 mod replay;
 mod response;
 mod response_body;

@@ -26,7 +26,6 @@ const WORDS: &[&str] = &[
     "unset",
     "missing",
     "data+omitted",
-    "<redacted>",
     "authentication",
     "authorization",
     "credentials",
@@ -37,8 +36,12 @@ const WORDS: &[&str] = &[
 pub(super) fn plausible(value: &str) -> bool {
     let value = value.trim();
     let is_reference = value.starts_with(['$', '<', '{', '%', '@', '(', '`']) || has_placeholder(value.as_bytes());
-    let is_word = || WORDS.iter().any(|word| word.eq_ignore_ascii_case(value));
-    !value.is_empty() && !is_reference && is_varied(value) && !is_word() && !is_instruction(value)
+    !value.is_empty() && !is_reference && is_varied(value) && !is_placeholder(value) && !is_instruction(value)
+}
+
+/// Whether a value is a word that is written in place of a secret.
+pub(super) fn is_placeholder(value: &str) -> bool {
+    WORDS.iter().any(|word| word.eq_ignore_ascii_case(value))
 }
 
 /// Whether a value tells the reader to replace it, as `changeme-in-production` does.

@@ -21,7 +21,7 @@ use super::{
     discovery::find,
     dpop::{DpopKeys, TokenProof},
     error::{OAuthError, RETRY_AFTER},
-    issuer_pin,
+    issuer_pin::IssuerPin,
     redirect_uri::RedirectUri,
     registration,
     renewal::{Cause, Renewal, check_destination, within_flow},
@@ -195,7 +195,13 @@ impl OAuthClient {
         let flow = async {
             let stored = store.account(&account.key()).await?.unwrap_or_default();
             let (challenge, found) = find(http, account, stored.challenge).await?;
-            issuer_pin::check(store, account, stored.session.as_ref(), &found.server).await?;
+            let pin = IssuerPin {
+                store,
+                account,
+                session: stored.session.as_ref(),
+                server: &found.server,
+            };
+            pin.check().await?;
             let scopes = choose_scopes(account, &challenge, &found);
             if registers_anew {
                 store.remove_registrations(&found.server.issuer).await?;
@@ -238,7 +244,13 @@ impl OAuthClient {
         // Before the code is used: tokens that cannot be stored for lack of the lock would be lost.
         let _lock = store.lock(&key).await?;
         let before = store.account(&key).await?.and_then(|stored| stored.session);
-        issuer_pin::pin(store, account, before.as_ref(), &found.server).await?;
+        let pin = IssuerPin {
+            store,
+            account,
+            session: before.as_ref(),
+            server: &found.server,
+        };
+        pin.pin().await?;
         let settings = &account.settings;
         let server = &found.server;
         let identity = ClientIdentity::new(client, settings, &server.issuer, server.signing_algs.as_deref())

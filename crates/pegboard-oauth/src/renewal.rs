@@ -15,7 +15,7 @@ use super::{
     discovery::{Discovered, discover},
     dpop::DpopKeys,
     error::{OAuthError, RETRY_AFTER},
-    issuer_pin,
+    issuer_pin::IssuerPin,
     metadata::{ResourceDpop, ServerMetadata, clipped},
     registration,
     stored::{Session, StoredAccount, StoredChallenge, StoredClient},
@@ -331,7 +331,13 @@ impl Renewal<'_> {
                 Some(found) => found,
                 None => discover(self.http, self.account, challenge.resource_metadata.as_deref()).await?,
             };
-            issuer_pin::pin(self.store, self.account, session, &found.server).await?;
+            let pin = IssuerPin {
+                store: self.store,
+                account: self.account,
+                session,
+                server: &found.server,
+            };
+            pin.pin().await?;
             let client = registration::configured(settings, &found.server).unwrap_or_else(StoredClient::anonymous);
             let mut scopes = choose_scopes(self.account, challenge, &found);
             if let (true, Some(session)) = (scopes.is_empty(), session) {

@@ -194,6 +194,20 @@ pub enum State {
 }
 
 impl State {
+    /// Every state, in declaration order.
+    const ALL: [Self; 10] = [
+        Self::Disabled,
+        Self::Idle,
+        Self::Connecting,
+        Self::Ready,
+        Self::Down,
+        Self::CrashLooping,
+        Self::NeedsAuth,
+        Self::Misconfigured,
+        Self::PendingTrust,
+        Self::Closed,
+    ];
+
     /// The name in text and JSON.
     pub fn as_str(self) -> &'static str {
         match self {
@@ -211,22 +225,7 @@ impl State {
     }
 }
 
-label!(
-    State,
-    "server state",
-    [
-        Disabled,
-        Idle,
-        Connecting,
-        Ready,
-        Down,
-        CrashLooping,
-        NeedsAuth,
-        Misconfigured,
-        PendingTrust,
-        Closed
-    ]
-);
+label!(State, "server state");
 
 /// How current the known tools of a server are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]

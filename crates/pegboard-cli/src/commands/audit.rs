@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 
 use super::{
     command::{Run, With, commands},
-    context::{Context, Ending, interrupted, time_up},
+    context::Context,
 };
 use crate::{
     exit::Exit,
@@ -69,9 +69,9 @@ impl Run for Verify {
         }
         let (path, head) = (log.clone(), self.head.map(|head| head.to_ascii_lowercase()));
         let verifying = tokio::task::spawn_blocking(move || pegboard::audit::verify(&path, head.as_deref()));
-        let check = match context.work(verifying).await {
-            Ending::Done(Ok(Ok(check))) => check,
-            Ending::Done(Ok(Err(error))) if !is_named && is_gone(&log, &error) => {
+        let check = match context.work_or_end(verifying, &nothing).await {
+            Ok(Ok(Ok(check))) => check,
+            Ok(Ok(Err(error))) if !is_named && is_gone(&log, &error) => {
                 let broken = Broken {
                     file: log,
                     line: 0,
@@ -88,18 +88,11 @@ impl Run for Verify {
                 };
                 return context.print(report).await;
             }
-            Ending::Done(Ok(Err(error))) => {
+            Ok(Ok(Err(error))) => {
                 return context.refuse(&unreadable(&log, &error.to_string()), &nothing).await;
             }
-            Ending::Done(Err(error)) => return context.refuse(&unreadable(&log, &error.to_string()), &nothing).await,
-            Ending::TimeUp => {
-                let report = time_up(&context.output, &nothing);
-                return context.print(report).await;
-            }
-            Ending::Interrupted => {
-                let report = interrupted(&context.output, &nothing);
-                return context.print(report).await;
-            }
+            Ok(Err(error)) => return context.refuse(&unreadable(&log, &error.to_string()), &nothing).await,
+            Err(exit) => return exit,
         };
         let broken = Broken::of(&check, &log, is_named);
         let report = match context.output.is_json() {
@@ -261,20 +254,13 @@ impl Run for Show {
             .collect();
         let path = log.clone();
         let reading = tokio::task::spawn_blocking(move || records(&path, &servers, self.last.unwrap_or(50)));
-        let records = match context.work(reading).await {
-            Ending::Done(Ok(Ok(records))) => records,
-            Ending::Done(Ok(Err(error))) => {
+        let records = match context.work_or_end(reading, &nothing).await {
+            Ok(Ok(Ok(records))) => records,
+            Ok(Ok(Err(error))) => {
                 return context.refuse(&unreadable(&log, &error.to_string()), &nothing).await;
             }
-            Ending::Done(Err(error)) => return context.refuse(&unreadable(&log, &error.to_string()), &nothing).await,
-            Ending::TimeUp => {
-                let report = time_up(&context.output, &nothing);
-                return context.print(report).await;
-            }
-            Ending::Interrupted => {
-                let report = interrupted(&context.output, &nothing);
-                return context.print(report).await;
-            }
+            Ok(Err(error)) => return context.refuse(&unreadable(&log, &error.to_string()), &nothing).await,
+            Err(exit) => return exit,
         };
         let report = if context.output.is_json() {
             Report::json(Exit::Done, &json!({"records": records}))

@@ -63,6 +63,21 @@ pub(super) enum Ending<T> {
 }
 
 impl Context<'_> {
+    /// Runs `work` like [`Context::work`]. If it does not end by itself, reports that with the document `nothing`, and returns how the command
+    /// ends.
+    pub(super) async fn work_or_end<T, D: Serialize>(
+        &mut self,
+        work: impl Future<Output = T>,
+        nothing: &D,
+    ) -> Result<T, Exit> {
+        let report = match self.work(work).await {
+            Ending::Done(done) => return Ok(done),
+            Ending::TimeUp => time_up(&self.output, nothing),
+            Ending::Interrupted => interrupted(&self.output, nothing),
+        };
+        Err(self.print(report).await)
+    }
+
     /// Runs `work` until it is done, the deadline passes or a signal arrives. In the last two cases `work` is dropped, which cancels it.
     pub(super) fn work<T>(&mut self, work: impl Future<Output = T>) -> impl Future<Output = Ending<T>> {
         self.work_with(MARGIN, work)

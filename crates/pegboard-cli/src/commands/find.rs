@@ -50,17 +50,10 @@ impl Run for Find {
             Err(error) => return context.refuse(&complaint(&error), &nothing).await,
         };
         context.output.waiting(&format!("asking {}", registry.address()));
-        let found = match context.work(search(&registry, &self)).await {
-            Ending::Done(Ok(found)) => found,
-            Ending::Done(Err(error)) => return context.refuse(&complaint(&error), &nothing).await,
-            Ending::TimeUp => {
-                let report = time_up(&context.output, &nothing);
-                return context.print(report).await;
-            }
-            Ending::Interrupted => {
-                let report = interrupted(&context.output, &nothing);
-                return context.print(report).await;
-            }
+        let found = match context.work_or_end(search(&registry, &self), &nothing).await {
+            Ok(Ok(found)) => found,
+            Ok(Err(error)) => return context.refuse(&complaint(&error), &nothing).await,
+            Err(exit) => return exit,
         };
         if self.add && !found.entries.is_empty() {
             return add(context, &self, &registry, &found).await;

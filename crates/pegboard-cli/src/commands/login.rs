@@ -20,7 +20,7 @@ use std::sync::{
 
 use clap::Args;
 use pegboard::{
-    Hint as _, Kind, Pegboard, Principal, SignInError, SignInErrorKind, SignedIn, StoredSignIn,
+    Config, Hint as _, Kind, Pegboard, Principal, SignInError, SignInErrorKind, SignedIn, StoredSignIn,
     config::{Auth, OAuthConfig},
     login_command,
 };
@@ -127,6 +127,15 @@ impl Run for Login {
             Ending::Interrupted => complained(&output, &failed, &cut_short(Exit::Interrupted, hint())),
         };
         context.close(&board, report).await
+    }
+}
+
+/// The config, if it can be used and has the server that is named.
+fn usable(settings: &Settings, server: Option<&str>) -> Result<Config, Complaint> {
+    let config = settings.usable()?;
+    match server {
+        Some(name) if !config.servers.keys().any(|known| known.as_str() == name) => Err(settings.missing_remote(name)),
+        _ => Ok(config),
     }
 }
 

@@ -4,9 +4,12 @@ use std::sync::Arc;
 
 use pegboard::config::Tls;
 use rustls::{
-    ClientConfig, DigitallySignedStruct, Error, RootCertStore, SignatureScheme,
+    CertificateError, ClientConfig, DigitallySignedStruct, Error, RootCertStore, SignatureScheme,
     client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier},
-    crypto::{CryptoProvider, ring::default_provider, verify_tls12_signature, verify_tls13_signature},
+    crypto::{
+        CryptoProvider, WebPkiSupportedAlgorithms, ring::default_provider, verify_tls12_signature,
+        verify_tls13_signature,
+    },
     pki_types::{CertificateDer, PrivateKeyDer, ServerName, UnixTime, pem::PemObject as _},
 };
 
@@ -22,7 +25,7 @@ pub(super) fn client_config(tls: &Tls) -> Result<ClientConfig, String> {
     let builder = match tls.insecure {
         true => builder
             .dangerous()
-            .with_custom_certificate_verifier(Arc::new(Anything(provider))),
+            .with_custom_certificate_verifier(Arc::new(Verifier { only: None, provider })),
         false => builder.with_root_certificates(roots(tls)?),
     };
     let Some(files) = &tls.client_cert else {
@@ -53,20 +56,27 @@ fn roots(tls: &Tls) -> Result<RootCertStore, String> {
     Ok(roots)
 }
 
-/// Accepts any certificate, for `tls.insecure`.
+/// Checks a certificate in place of the authorities.
 #[derive(Debug)]
-struct Anything(Arc<CryptoProvider>);
+pub(super) struct Verifier {
+    /// The only certificate that is accepted, whatever its name and dates are; any if there is none.
+    pub(super) only: Option<CertificateDer<'static>>,
+    pub(super) provider: Arc<CryptoProvider>,
+}
 
-impl ServerCertVerifier for Anything {
+impl ServerCertVerifier for Verifier {
     fn verify_server_cert(
         &self,
-        _: &CertificateDer<'_>,
+        presented: &CertificateDer<'_>,
         _: &[CertificateDer<'_>],
         _: &ServerName<'_>,
         _: &[u8],
         _: UnixTime,
     ) -> Result<ServerCertVerified, Error> {
-        Ok(ServerCertVerified::assertion())
+        match self.only.as_ref().is_none_or(|only| only == presented) {
+            true => Ok(ServerCertVerified::assertion()),
+            false => Err(CertificateError::ApplicationVerificationFailure.into()),
+        }
     }
 
     fn verify_tls12_signature(
@@ -75,12 +85,7 @@ impl ServerCertVerifier for Anything {
         certificate: &CertificateDer<'_>,
         signature: &DigitallySignedStruct,
     ) -> Result<HandshakeSignatureValid, Error> {
-        verify_tls12_signature(
-            message,
-            certificate,
-            signature,
-            &self.0.signature_verification_algorithms,
-        )
+        verify_tls12_signature(message, certificate, signature, self.algorithms())
     }
 
     fn verify_tls13_signature(
@@ -89,15 +94,16 @@ impl ServerCertVerifier for Anything {
         certificate: &CertificateDer<'_>,
         signature: &DigitallySignedStruct,
     ) -> Result<HandshakeSignatureValid, Error> {
-        verify_tls13_signature(
-            message,
-            certificate,
-            signature,
-            &self.0.signature_verification_algorithms,
-        )
+        verify_tls13_signature(message, certificate, signature, self.algorithms())
     }
 
     fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
-        self.0.signature_verification_algorithms.supported_schemes()
+        self.algorithms().supported_schemes()
+    }
+}
+
+impl Verifier {
+    fn algorithms(&self) -> &WebPkiSupportedAlgorithms {
+        &self.provider.signature_verification_algorithms
     }
 }

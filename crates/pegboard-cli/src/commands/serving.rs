@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use axum::Router;
 use pegboard::{
     Config, Pegboard, Problem, ServerName,
-    config::{ServeConfig, TokenConfig, TokenScope},
+    config::{ServeConfig, TokenConfig},
 };
 use pegboard_daemon::Daemon;
 use pegboard_gateway::{Gateway, GatewayHost, Owner, Scope, Scopes, Sealer, Tls, Token};
@@ -176,7 +176,11 @@ pub(super) fn gateway(daemon: &Daemon, tls: Option<Tls>, owner: Owner, more: Rou
 
 pub(super) fn tokens(serve: &ServeConfig) -> Vec<Token> {
     let one = |(name, config): (&String, &TokenConfig)| {
-        let scopes: Scopes = config.scopes.iter().filter_map(|scope| scope_of(*scope)).collect();
+        let scopes: Scopes = config
+            .scopes
+            .iter()
+            .filter_map(|scope| Scope::from_config(*scope))
+            .collect();
         let mut token = Token::new(name, config.sha256.to_bytes()).scopes(scopes);
         if let Some(view) = &config.view {
             token = token.view(view);
@@ -187,16 +191,6 @@ pub(super) fn tokens(serve: &ServeConfig) -> Vec<Token> {
         }
     };
     serve.tokens.iter().map(one).collect()
-}
-
-/// The scope of the gateway that a config names; `None` for one that this program does not know.
-fn scope_of(scope: TokenScope) -> Option<Scope> {
-    match scope {
-        TokenScope::Read => Some(Scope::Read),
-        TokenScope::Call => Some(Scope::Call),
-        TokenScope::Admin => Some(Scope::Admin),
-        _ => None,
-    }
 }
 
 /// Whether only programs of this machine can connect to an address.

@@ -2,11 +2,13 @@
 
 use std::{
     fs::{self, File},
-    path::{Path, PathBuf},
+    path::Path,
     time::Duration,
 };
 
 use rustix::fs::{FlockOperation, flock};
+
+use crate::leftovers::Leftovers;
 
 use super::{
     client::hello_at,
@@ -18,18 +20,6 @@ use super::{
 const MAX_FILES: usize = 1000;
 /// How long one daemon may take to say who it is.
 const HELLO_TIME: Duration = Duration::from_secs(2);
-
-/// What is found in the folder of sockets and locks.
-#[derive(Debug, Default)]
-pub(crate) struct Leftovers {
-    /// The folder, if it cannot be used as it is.
-    pub(crate) folder: Option<PathBuf>,
-    pub(crate) folder_problem: Option<String>,
-    /// Sockets without a daemon.
-    pub(crate) stale: Vec<PathBuf>,
-    /// The process ids and versions of daemons that this program cannot use.
-    pub(crate) others: Vec<(u32, String)>,
-}
 
 /// Looks at the user's folder of daemons.
 pub(crate) async fn leftovers() -> Leftovers {

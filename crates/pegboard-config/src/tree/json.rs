@@ -11,7 +11,21 @@ use super::{
 
 pub(super) fn read(text: &str) -> Result<Node, SyntaxError> {
     let lines = Lines::of(text);
-    let options = ParseOptions {
+    let options = json_options();
+    let parsed = parse_to_ast(text, &CollectOptions::default(), &options).map_err(|error| {
+        let message = error.kind().to_string();
+        SyntaxError::new(lines.place(error.range().start), lower_first(&message))
+    })?;
+    match parsed.value {
+        Some(value) => node(&value, &lines, 1),
+        None => Ok(Node::new(Value::Null, Place::START)),
+    }
+}
+
+/// What is read as JSON: comments and trailing commas too.
+#[doc(hidden)]
+pub fn json_options() -> ParseOptions {
+    ParseOptions {
         allow_comments: true,
         allow_trailing_commas: true,
         allow_loose_object_property_names: false,
@@ -22,14 +36,6 @@ pub(super) fn read(text: &str) -> Result<Node, SyntaxError> {
         allow_bare_decimal_point_numbers: false,
         allow_non_finite_numbers: false,
         allow_extended_string_escapes: false,
-    };
-    let parsed = parse_to_ast(text, &CollectOptions::default(), &options).map_err(|error| {
-        let message = error.kind().to_string();
-        SyntaxError::new(lines.place(error.range().start), lower_first(&message))
-    })?;
-    match parsed.value {
-        Some(value) => node(&value, &lines, 1),
-        None => Ok(Node::new(Value::Null, Place::START)),
     }
 }
 

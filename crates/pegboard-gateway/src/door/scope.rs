@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use pegboard::config::TokenScope;
+
 /// A right of a client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Scope {
@@ -23,6 +25,16 @@ impl Scope {
             Self::Read => "read",
             Self::Call => "call",
             Self::Admin => "admin",
+        }
+    }
+
+    /// The scope that a config names; `None` for one that this version does not know.
+    pub fn from_config(scope: TokenScope) -> Option<Self> {
+        match scope {
+            TokenScope::Read => Some(Self::Read),
+            TokenScope::Call => Some(Self::Call),
+            TokenScope::Admin => Some(Self::Admin),
+            _ => None,
         }
     }
 

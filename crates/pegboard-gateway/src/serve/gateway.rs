@@ -202,7 +202,7 @@ impl Gateway {
     /// How many connections are open, and how many there were.
     pub fn traffic(&self) -> TrafficCounts {
         let mut counts = self.site.traffic.counts();
-        counts.open += self.site.websocket.open();
+        counts.open += self.site.websocket.connections.count();
         counts
     }
 

@@ -55,15 +55,15 @@ pub(super) async fn serve(
     site.endpoints.stop();
     site.http.end_listening();
     site.sse.drain();
-    site.websocket.drain();
-    site.lines.drain();
+    site.websocket.connections.drain();
+    site.lines.connections.drain();
     if timeout(limits.drain, drained(&mut accepting, site)).await.is_err() {
         tracing::warn!("requests in flight were cancelled by the shutdown");
         site.endpoints.halt();
         site.halt.cancel();
         site.sse.halt();
-        site.websocket.halt();
-        site.lines.halt();
+        site.websocket.connections.halt();
+        site.lines.connections.halt();
         // The clients are told. One that does not read is not waited for.
         let _ = timeout(LAST_ANSWERS, drained(&mut accepting, site)).await;
     }
@@ -75,8 +75,8 @@ pub(super) async fn serve(
 /// Waits until all connections have ended.
 async fn drained(accepting: &mut JoinSet<()>, site: &Site) {
     while accepting.join_next().await.is_some() {}
-    site.websocket.ended().await;
-    site.lines.ended().await;
+    site.websocket.connections.ended().await;
+    site.lines.connections.ended().await;
 }
 
 /// Accepts until `closing`, then waits for the connections.

@@ -17,10 +17,10 @@ use tokio::{
     sync::mpsc,
     time::timeout,
 };
-use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use super::{
     body_limit::BodyLimit,
+    open_connections::OpenConnections,
     response::{HttpResponse, empty, problem},
 };
 use crate::{
@@ -38,12 +38,8 @@ const WRITE_TIME: Duration = Duration::from_secs(30);
 #[derive(Clone, Debug)]
 pub(crate) struct LinesWire {
     places: Arc<Places>,
-    open: TaskTracker,
+    pub(crate) connections: OpenConnections,
     messages: BodyLimit,
-    /// Cancelled when no new requests are taken.
-    closing: CancellationToken,
-    /// Cancelled when requests in flight get no more time.
-    halted: CancellationToken,
 }
 
 /// Returns `true` if a request asks for this protocol.
@@ -58,10 +54,8 @@ impl LinesWire {
     pub(crate) fn new(max: usize, messages: BodyLimit) -> Self {
         Self {
             places: Places::new(max),
-            open: TaskTracker::new(),
+            connections: OpenConnections::default(),
             messages,
-            closing: CancellationToken::new(),
-            halted: CancellationToken::new(),
         }
     }
 
@@ -82,7 +76,7 @@ impl LinesWire {
         };
         let wire = self.clone();
         // Tracked before the upgrade is confirmed, so that shutdown waits for every connection.
-        self.open.spawn(async move {
+        self.connections.tasks.spawn(async move {
             match upgrade.await {
                 Ok(stream) => wire.serve(stream, &endpoint, caller, place).await,
                 Err(error) => tracing::debug!(%error, "an upgrade failed"),
@@ -94,22 +88,6 @@ impl LinesWire {
         headers.insert(CONNECTION, HeaderValue::from_static("upgrade"));
         headers.insert(UPGRADE, HeaderValue::from_static(PROTOCOL));
         response
-    }
-
-    /// Ends each connection as soon as its requests in flight are answered.
-    pub(crate) fn drain(&self) {
-        self.closing.cancel();
-        self.open.close();
-    }
-
-    /// Gives requests in flight no more time. Their endpoints must have been halted.
-    pub(crate) fn halt(&self) {
-        self.halted.cancel();
-    }
-
-    /// Waits until all connections have ended.
-    pub(crate) async fn ended(&self) {
-        self.open.wait().await;
     }
 
     async fn serve(self, stream: Upgraded, endpoint: &Arc<Endpoint>, caller: Caller, place: Place) {
@@ -124,11 +102,11 @@ impl LinesWire {
             }
         };
         let draining = async {
-            self.closing.cancelled().await;
+            self.connections.closing.cancelled().await;
             let mut drained = std::pin::pin!(connection.drain(EarlyEnd::Stopping));
             tokio::select! {
                 () = &mut drained => return,
-                () = self.halted.cancelled() => connection.halt(),
+                () = self.connections.halted.cancelled() => connection.halt(),
             }
             drained.await;
         };

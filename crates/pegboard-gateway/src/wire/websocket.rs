@@ -23,10 +23,10 @@ use http::{
 use pegboard::Principal;
 use tokio::time::Instant;
 use tokio_tungstenite::tungstenite::{self, error::ProtocolError};
-use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use super::{
     body_limit::BodyLimit,
+    open_connections::OpenConnections,
     response::{HttpResponse, problem},
     response_body::ResponseBody,
 };
@@ -49,13 +49,9 @@ const MISSED_PINGS: u32 = 3;
 #[derive(Clone, Debug)]
 pub(crate) struct WebSocketWire {
     places: Arc<Places>,
-    open: TaskTracker,
+    pub(crate) connections: OpenConnections,
     max_message: usize,
     messages: BodyLimit,
-    /// Cancelled when no new requests are taken.
-    closing: CancellationToken,
-    /// Cancelled when requests in flight get no more time.
-    halted: CancellationToken,
 }
 
 /// Returns `true` if a request is a WebSocket handshake.
@@ -70,11 +66,9 @@ impl WebSocketWire {
     pub(crate) fn new(max: usize, max_message: usize, messages: BodyLimit) -> Self {
         Self {
             places: Places::new(max),
-            open: TaskTracker::new(),
+            connections: OpenConnections::default(),
             max_message,
             messages,
-            closing: CancellationToken::new(),
-            halted: CancellationToken::new(),
         }
     }
 
@@ -93,7 +87,7 @@ impl WebSocketWire {
         };
         let wire = self.clone();
         // Tracked before the upgrade is confirmed, so that shutdown waits for every socket.
-        let open = self.open.token();
+        let open = self.connections.tasks.token();
         let response = upgrade
             .protocols(["mcp"])
             .max_message_size(self.max_message)
@@ -105,38 +99,17 @@ impl WebSocketWire {
         response.map(ResponseBody::other)
     }
 
-    /// The number of open sockets.
-    pub(crate) fn open(&self) -> usize {
-        self.open.len()
-    }
-
-    /// Closes each socket as soon as its requests in flight are answered. New requests are refused.
-    pub(crate) fn drain(&self) {
-        self.closing.cancel();
-        self.open.close();
-    }
-
-    /// Gives requests in flight no more time. Their endpoints must have been halted.
-    pub(crate) fn halt(&self) {
-        self.halted.cancel();
-    }
-
-    /// Waits until all sockets are closed.
-    pub(crate) async fn ended(&self) {
-        self.open.wait().await;
-    }
-
     async fn serve(self, socket: WebSocket, endpoint: &Arc<Endpoint>, caller: Caller, place: Place) {
         let (mut sink, mut source) = socket.split();
         let (connection, mut queue) = Connection::open(endpoint, &caller);
         let (revoked, principal) = (caller.revoked, caller.principal);
         let seen = AtomicBool::new(true);
         let drained = async {
-            self.closing.cancelled().await;
+            self.connections.closing.cancelled().await;
             let mut drained = pin!(connection.drain(EarlyEnd::Stopping));
             tokio::select! {
                 () = &mut drained => return,
-                () = self.halted.cancelled() => connection.halt(),
+                () = self.connections.halted.cancelled() => connection.halt(),
             }
             drained.await;
         };
@@ -196,7 +169,7 @@ impl WebSocketWire {
             }
         };
         let late = async {
-            self.halted.cancelled().await;
+            self.connections.halted.cancelled().await;
             tokio::time::sleep(CLOSE_TIME).await;
         };
         let goodbye = tokio::select! {

@@ -5,7 +5,8 @@ use std::{
     ops::Range,
 };
 
-use jsonc_parser::{CollectOptions, ParseOptions, ast, common::Ranged as _, parse_to_ast};
+use jsonc_parser::{CollectOptions, ast, common::Ranged as _, parse_to_ast};
+use pegboard_config::json_options;
 use serde_json::Value;
 
 use super::{
@@ -17,19 +18,7 @@ use super::{
 const SHORT: usize = 72;
 
 fn parse(text: &str) -> Result<Option<ast::Value<'_>>, String> {
-    let options = ParseOptions {
-        allow_comments: true,
-        allow_trailing_commas: true,
-        allow_loose_object_property_names: false,
-        allow_missing_commas: false,
-        allow_single_quoted_strings: false,
-        allow_hexadecimal_numbers: false,
-        allow_unary_plus_numbers: false,
-        allow_bare_decimal_point_numbers: false,
-        allow_non_finite_numbers: false,
-        allow_extended_string_escapes: false,
-    };
-    match parse_to_ast(text, &CollectOptions::default(), &options) {
+    match parse_to_ast(text, &CollectOptions::default(), &json_options()) {
         Ok(parsed) => Ok(parsed.value),
         Err(error) => {
             let line = text[..error.range().start.min(text.len())].matches('\n').count() + 1;

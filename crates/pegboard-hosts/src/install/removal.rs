@@ -39,34 +39,30 @@ pub fn uninstall(
         }
     }
     if changes.is_empty() && failed.is_empty() {
-        changes.push(Change {
-            host,
-            file: PathBuf::new(),
-            effect: Effect::Absent,
-            name: options.name.clone(),
-            target: None,
-            backup: None,
-            moved: Vec::new(),
-            warnings: Vec::new(),
-        });
+        changes.push(absent(host, PathBuf::new(), options));
     }
     Ok((changes, failed))
 }
 
-fn uninstall_from(host: &'static Host, file: &Path, options: &Removal) -> Result<Option<Change>, HostError> {
-    let mut document = user_file::open(file)?;
-    let written = remotes::url_of(file, &options.name)?;
-    let written = written.as_deref();
-    let mut change = Change {
+/// The change of a file that has no entry of Pegboard.
+fn absent(host: &'static Host, file: PathBuf, options: &Removal) -> Change {
+    Change {
         host,
-        file: file.to_owned(),
+        file,
         effect: Effect::Absent,
         name: options.name.clone(),
         target: None,
         backup: None,
         moved: Vec::new(),
         warnings: Vec::new(),
-    };
+    }
+}
+
+fn uninstall_from(host: &'static Host, file: &Path, options: &Removal) -> Result<Option<Change>, HostError> {
+    let mut document = user_file::open(file)?;
+    let written = remotes::url_of(file, &options.name)?;
+    let written = written.as_deref();
+    let mut change = absent(host, file.to_owned(), options);
     let refused = |error| HostError::refused_edit(&error);
     let foreign = format!(
         "{} has another `{}` in {}, which stays",

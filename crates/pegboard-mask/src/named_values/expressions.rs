@@ -1,6 +1,6 @@
 //! Tells expressions and types of source code from values that are written without quotes.
 
-use super::{names::strength, words::WORDS};
+use super::{names::strength, words::is_placeholder};
 
 /// How a value is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -113,7 +113,7 @@ pub(super) fn is_expression(value: &str, form: Form) -> bool {
     if !is_worded {
         return false;
     }
-    let is_placeholder = WORDS.iter().any(|word| word.eq_ignore_ascii_case(name));
+    let is_placeholder = is_placeholder(name);
     if rest.is_empty() {
         let is_single = match form {
             // `password = other_name` is code, `PASSWORD=sunny` a config.

@@ -3,7 +3,7 @@
 use super::{
     expressions::{Form, has_words, is_expression},
     names::{Strength, strength},
-    words::{REFERENCES, WORDS},
+    words::{REFERENCES, is_placeholder},
 };
 use crate::plausibility;
 
@@ -75,7 +75,7 @@ pub(crate) fn is_no_literal(value: &str) -> bool {
         || is_faded(bytes)
         || plausibility::is_instruction(value)
         || is_rule(value)
-        || WORDS.iter().any(|word| word.eq_ignore_ascii_case(value))
+        || is_placeholder(value)
         || REFERENCES.iter().any(begins)
 }
 

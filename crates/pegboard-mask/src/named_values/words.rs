@@ -1,23 +1,14 @@
 //! Words and prefixes of values that are no secrets.
 
-/// Words that are written in place of a secret.
-pub(super) const WORDS: &[&str] = &[
-    "null",
-    "none",
-    "nil",
+use crate::plausibility;
+
+/// Words that are written in place of a named secret, besides those that are placeholders everywhere.
+const WORDS: &[&str] = &[
     "nan",
-    "true",
-    "false",
     "yes",
     "no",
     "on",
     "off",
-    "undefined",
-    "changeme",
-    "required",
-    "optional",
-    "default",
-    "string",
     "str",
     "text",
     "bytes",
@@ -28,29 +19,14 @@ pub(super) const WORDS: &[&str] = &[
     "bool",
     "any",
     "object",
-    "redacted",
-    "hidden",
-    "omitted",
     "masked",
-    "example",
-    "placeholder",
-    "password",
     "passwd",
     "passphrase",
-    "secret",
-    "token",
-    "unset",
     "set",
-    "missing",
     "empty",
     "unknown",
     "enabled",
     "disabled",
-    "data+omitted",
-    "authentication",
-    "authorization",
-    "credentials",
-    "anonymous",
     "sensitive",
     "n/a",
     "todo",
@@ -62,6 +38,12 @@ pub(super) const WORDS: &[&str] = &[
     "prompt",
     "keyring",
 ];
+
+/// Whether a value is a word that is written in place of a secret.
+pub(super) fn is_placeholder(value: &str) -> bool {
+    plausibility::is_placeholder(value) || WORDS.iter().any(|word| word.eq_ignore_ascii_case(value))
+}
+
 /// How references to a store of secrets, a file or a variable begin.
 pub(super) const REFERENCES: &[&str] = &[
     "vault:",

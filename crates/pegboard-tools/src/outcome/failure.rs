@@ -199,23 +199,4 @@ impl Kind {
     }
 }
 
-label!(
-    Kind,
-    "kind of outcome",
-    [
-        Ok,
-        ToolError,
-        UnknownTool,
-        InvalidArguments,
-        NotPermitted,
-        LimitExceeded,
-        Unavailable,
-        RestartInProgress,
-        RestartFailed,
-        NeedsAuth,
-        Transport,
-        Timeout,
-        Cancelled,
-        Internal,
-    ]
-);
+label!(Kind, "kind of outcome");

@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value};
 
-use super::schema::Schema;
+use super::schema::{BOUNDS, Schema};
 
 /// One compaction pass.
 pub(super) struct CompactionPass {
@@ -24,7 +24,7 @@ pub(super) const PASSES: &[CompactionPass] = &[
     },
     CompactionPass {
         lost: "defaults and limits of nested arguments",
-        run: |schema| each(schema, 0, &mut |schema, depth| depth > 1 && remove(schema, LIMITS)),
+        run: |schema| each(schema, 0, &mut |schema, depth| depth > 1 && remove_limits(schema)),
     },
     CompactionPass {
         lost: "descriptions of nested arguments",
@@ -44,7 +44,7 @@ pub(super) const PASSES: &[CompactionPass] = &[
     },
     CompactionPass {
         lost: "defaults and limits",
-        run: |schema| each(schema, 0, &mut |schema, _| remove(schema, LIMITS)),
+        run: |schema| each(schema, 0, &mut |schema, _| remove_limits(schema)),
     },
     CompactionPass {
         lost: "what is nested more than two deep",
@@ -64,6 +64,7 @@ pub(super) const PASSES: &[CompactionPass] = &[
     },
 ];
 
+/// Keywords that limit values, besides [`BOUNDS`].
 const LIMITS: &[&str] = &[
     "contains",
     "contentEncoding",
@@ -76,14 +77,6 @@ const LIMITS: &[&str] = &[
     "exclusiveMinimum",
     "format",
     "if",
-    "maxItems",
-    "maxLength",
-    "maxProperties",
-    "maximum",
-    "minItems",
-    "minLength",
-    "minProperties",
-    "minimum",
     "multipleOf",
     "not",
     "pattern",
@@ -115,6 +108,10 @@ fn each(schema: &mut Schema, depth: usize, visit: &mut dyn FnMut(&mut Schema, us
         }
     }
     changed
+}
+
+fn remove_limits(schema: &mut Schema) -> bool {
+    remove(schema, LIMITS) | remove(schema, BOUNDS)
 }
 
 fn remove(schema: &mut Schema, keywords: &[&str]) -> bool {

@@ -8,23 +8,11 @@ use super::{
     description_notes, merge_schemas,
     parameter_names::ParameterNames,
     reverse_arguments::{JsonText, ReverseRule},
-    schema::{Schema, is_annotation, properties, required, split_annotations, types_of},
+    schema::{BOUNDS, Schema, is_annotation, properties, required, split_annotations, types_of},
 };
 
-/// Keywords that are copied unchanged.
-const TAKEN: &[&str] = &[
-    "description",
-    "maxItems",
-    "maxLength",
-    "maxProperties",
-    "maximum",
-    "minItems",
-    "minLength",
-    "minProperties",
-    "minimum",
-    "pattern",
-    "title",
-];
+/// Keywords that are copied unchanged, besides [`BOUNDS`].
+const TAKEN: &[&str] = &["description", "pattern", "title"];
 /// The values of `format` that Gemini accepts.
 const FORMATS: &[&str] = &["date-time", "double", "float", "int32", "int64"];
 
@@ -248,7 +236,7 @@ impl Gemini {
                 let most = bound.as_i64().unwrap_or(0).saturating_sub(1);
                 Some(("maximum".to_owned(), most.into()))
             }
-            _ if keyword == "type" || TAKEN.contains(&keyword) => copied(keyword, value),
+            _ if keyword == "type" || TAKEN.contains(&keyword) || BOUNDS.contains(&keyword) => copied(keyword, value),
             _ => None,
         })
     }

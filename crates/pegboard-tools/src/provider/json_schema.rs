@@ -7,14 +7,14 @@ use super::{
     description_notes,
     parameter_names::ParameterNames,
     reverse_arguments::ReverseRule,
-    schema::{Schema, properties, required, types_of},
+    schema::{BOUNDS, Schema, properties, required, types_of},
 };
 
 /// What a dialect accepts.
 pub(super) struct Dialect {
     names: ParameterNames,
     /// The accepted keywords, besides [`COMMON`].
-    keywords: &'static [&'static str],
+    keywords: &'static [&'static [&'static str]],
     /// The keywords that the root may have, if they are restricted.
     at_root: Option<&'static [&'static str]>,
     /// Whether `prefixItems` is accepted.
@@ -39,14 +39,6 @@ const WELL_KNOWN: &[&str] = &[
     "exclusiveMaximum",
     "exclusiveMinimum",
     "format",
-    "maxItems",
-    "maxLength",
-    "maxProperties",
-    "maximum",
-    "minItems",
-    "minLength",
-    "minProperties",
-    "minimum",
     "multipleOf",
     "pattern",
     "uniqueItems",
@@ -55,35 +47,35 @@ const WELL_KNOWN: &[&str] = &[
 /// OpenAI without `strict`.
 pub(super) const OPENAI: Dialect = Dialect {
     names: ParameterNames::Any,
-    keywords: WELL_KNOWN,
+    keywords: &[WELL_KNOWN, BOUNDS],
     at_root: None,
     tuples: false,
 };
 /// Anthropic validates schemas against JSON Schema 2020-12.
 pub(super) const ANTHROPIC: Dialect = Dialect {
     names: ParameterNames::Wide,
-    keywords: WELL_KNOWN,
+    keywords: &[WELL_KNOWN, BOUNDS],
     at_root: None,
     tuples: true,
 };
 /// Bedrock serves models of many vendors; Amazon's own accept three keywords at the root.
 pub(super) const BEDROCK: Dialect = Dialect {
     names: ParameterNames::Wide,
-    keywords: WELL_KNOWN,
+    keywords: &[WELL_KNOWN, BOUNDS],
     at_root: Some(&["properties", "required", "type"]),
     tuples: false,
 };
 /// The keywords that Google documents for JSON Schemas.
 pub(super) const GEMINI: Dialect = Dialect {
     names: ParameterNames::Narrow,
-    keywords: &[
+    keywords: &[&[
         "additionalProperties",
         "format",
         "maxItems",
         "maximum",
         "minItems",
         "minimum",
-    ],
+    ]],
     at_root: None,
     tuples: true,
 };
@@ -108,7 +100,8 @@ impl Dialect {
         let (mut schema, mut reverse) = (Schema::new(), ReverseRule::default());
         let mut notes = Vec::new();
         for (keyword, value) in own {
-            let is_taken = COMMON.contains(&keyword.as_str()) || self.keywords.contains(&keyword.as_str());
+            let is_taken =
+                COMMON.contains(&keyword.as_str()) || self.keywords.iter().any(|list| list.contains(&keyword.as_str()));
             match (keyword.as_str(), value) {
                 ("properties" | "required" | "items" | "prefixItems", _) => {}
                 ("additionalProperties", Value::Object(other)) if is_taken => {

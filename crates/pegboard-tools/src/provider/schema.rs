@@ -20,6 +20,18 @@ pub(super) fn is_annotation(keyword: &str) -> bool {
     ANNOTATIONS.contains(&keyword)
 }
 
+/// Keywords that bound sizes and numbers.
+pub(super) const BOUNDS: &[&str] = &[
+    "maxItems",
+    "maxLength",
+    "maxProperties",
+    "maximum",
+    "minItems",
+    "minLength",
+    "minProperties",
+    "minimum",
+];
+
 /// Separates the annotations from the keywords that restrict values.
 pub(super) fn split_annotations(schema: Schema) -> (Schema, Schema) {
     schema.into_iter().partition(|(keyword, _)| is_annotation(keyword))

@@ -3,13 +3,14 @@
 use std::{io, path::PathBuf, sync::Arc};
 
 use rustls::{
-    CertificateError, ClientConfig, DigitallySignedStruct, Error, RootCertStore, SignatureScheme,
-    client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier},
-    crypto::{CryptoProvider, ring::default_provider, verify_tls12_signature, verify_tls13_signature},
-    pki_types::{CertificateDer, ServerName, UnixTime, pem::PemObject as _},
+    ClientConfig, RootCertStore,
+    crypto::ring::default_provider,
+    pki_types::{CertificateDer, ServerName, pem::PemObject as _},
 };
 use tokio::net::TcpStream;
 use tokio_rustls::{TlsConnector, client::TlsStream};
+
+use crate::commands::server_tls::Verifier;
 
 /// Whom a health check trusts.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -36,57 +37,13 @@ pub(super) async fn connect(stream: TcpStream, host: String, trust: &Trust) -> i
         Trust::Only(file) => {
             let certificate = CertificateDer::from_pem_file(file)
                 .map_err(|error| io::Error::other(format!("{} has no certificate: {error}", file.display())))?;
-            let verifier = OneCertificate { certificate, provider };
+            let verifier = Verifier {
+                only: Some(certificate),
+                provider,
+            };
             let config = config.dangerous().with_custom_certificate_verifier(Arc::new(verifier));
             config.with_no_client_auth()
         }
     };
     TlsConnector::from(Arc::new(config)).connect(name, stream).await
-}
-
-/// Trusts one certificate.
-#[derive(Debug)]
-struct OneCertificate {
-    certificate: CertificateDer<'static>,
-    provider: Arc<CryptoProvider>,
-}
-
-impl ServerCertVerifier for OneCertificate {
-    fn verify_server_cert(
-        &self,
-        presented: &CertificateDer<'_>,
-        _: &[CertificateDer<'_>],
-        _: &ServerName<'_>,
-        _: &[u8],
-        _: UnixTime,
-    ) -> Result<ServerCertVerified, Error> {
-        match presented.as_ref() == self.certificate.as_ref() {
-            true => Ok(ServerCertVerified::assertion()),
-            false => Err(CertificateError::ApplicationVerificationFailure.into()),
-        }
-    }
-
-    fn verify_tls12_signature(
-        &self,
-        message: &[u8],
-        certificate: &CertificateDer<'_>,
-        signature: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, Error> {
-        let algorithms = &self.provider.signature_verification_algorithms;
-        verify_tls12_signature(message, certificate, signature, algorithms)
-    }
-
-    fn verify_tls13_signature(
-        &self,
-        message: &[u8],
-        certificate: &CertificateDer<'_>,
-        signature: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, Error> {
-        let algorithms = &self.provider.signature_verification_algorithms;
-        verify_tls13_signature(message, certificate, signature, algorithms)
-    }
-
-    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
-        self.provider.signature_verification_algorithms.supported_schemes()
-    }
 }

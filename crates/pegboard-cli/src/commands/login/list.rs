@@ -3,7 +3,7 @@
 use pegboard::StoredSignIn;
 use serde_json::{Value, json};
 
-use super::{Login, complained, complaint};
+use super::{Login, complained, complaint, usable};
 use crate::{
     commands::context::{Context, Ending, cut_short},
     exit::Exit,
@@ -15,10 +15,7 @@ use crate::{
 pub(super) async fn list(mut context: Context<'_>, options: Login) -> Exit {
     let nothing = document(&[]);
     let settings = Settings::load(&context.global);
-    let config = settings.usable().and_then(|config| match &options.server {
-        Some(name) if !config.servers.keys().any(|known| known.as_str() == name) => Err(settings.missing_remote(name)),
-        _ => Ok(config),
-    });
+    let config = usable(&settings, options.server.as_deref());
     let config = match config {
         Ok(config) => config,
         Err(complaint) => {

@@ -7,7 +7,7 @@ use pegboard::{Config, Hint as _, Pegboard, Principal, SignInError, SignInErrorK
 use serde_json::{Value, json};
 use url::Url;
 
-use super::{code_of, complained, exit_of, sharers, stored_of, values::principal, whose};
+use super::{code_of, complained, exit_of, sharers, stored_of, usable, values::principal, whose};
 use crate::{
     commands::{
         command::Run,
@@ -59,12 +59,7 @@ impl Run for Logout {
     async fn run(self, mut context: Context<'_>) -> Exit {
         let nothing = json!({"servers": [], "error": null, "hint": null, "code": null});
         let settings = Settings::load(&context.global);
-        let config = settings.usable().and_then(|config| match &self.server {
-            Some(name) if !config.servers.keys().any(|known| known.as_str() == name) => {
-                Err(settings.missing_remote(name))
-            }
-            _ => Ok(config),
-        });
+        let config = usable(&settings, self.server.as_deref());
         let config = match config {
             Ok(config) => config,
             Err(complaint) => {

@@ -7,7 +7,7 @@ use std::{
 
 use pegboard::{
     Principal,
-    config::{OAuthRule, ServeOAuth, TokenScope},
+    config::{OAuthRule, ServeOAuth},
     credential::CallerRights,
 };
 use serde_json::Value;
@@ -98,7 +98,11 @@ impl Policy {
             principal,
             rights: None,
             view: rule.view.as_deref().map(Arc::from),
-            scopes: rule.scopes.iter().filter_map(|scope| scope_of(*scope)).collect(),
+            scopes: rule
+                .scopes
+                .iter()
+                .filter_map(|scope| Scope::from_config(*scope))
+                .collect(),
             limits: CallLimits {
                 rate: rule.rate,
                 concurrent: rule.concurrent,
@@ -268,16 +272,6 @@ fn matches(rule: &OAuthRule, claims: &Claims) -> bool {
     match rule.has.is_empty() {
         true => !values.is_empty(),
         false => values.iter().any(|value| rule.has.iter().any(|wanted| wanted == value)),
-    }
-}
-
-/// The scope of the gateway that a rule names; `None` for one that this version does not know.
-fn scope_of(scope: TokenScope) -> Option<Scope> {
-    match scope {
-        TokenScope::Read => Some(Scope::Read),
-        TokenScope::Call => Some(Scope::Call),
-        TokenScope::Admin => Some(Scope::Admin),
-        _ => None,
     }
 }
 

@@ -1,5 +1,6 @@
 //! What holders of tokens are admitted to, by their claims.
 
+use pegboard::config::TokenScope;
 use serde_json::json;
 
 use super::*;
