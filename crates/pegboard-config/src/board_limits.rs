@@ -2,34 +2,25 @@
 
 use serde::{Deserialize, Serialize};
 
-/// The limits of a board.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default)]
-#[non_exhaustive]
-pub struct BoardLimits {
-    /// The most servers. In the order of their names, further ones are refused; the others work.
-    pub max_servers: usize,
-    /// The most child processes at once, including those of pools and of servers that one session owns.
-    pub max_processes: usize,
-    /// The most servers that start at once; the others wait.
-    pub max_starts: usize,
-    /// The most bytes that the messages of all servers may buffer together: while they are read, queued for writing, or waiting for the
-    /// caller. Messages of up to 64 KiB do not count, and one connection may use a quarter for reading and a quarter for writing.
-    pub max_buffered: usize,
-}
+use super::{
+    key::{count, size},
+    settings::settings,
+};
 
-impl BoardLimits {
-    /// The default, also shown by the table of fields.
-    pub(super) const DEFAULT: Self = Self {
-        max_servers: 100,
-        max_processes: 256,
-        max_starts: 64,
-        max_buffered: 256 << 20,
-    };
-}
-
-impl Default for BoardLimits {
-    fn default() -> Self {
-        Self::DEFAULT
+settings! {
+    /// The limits of a board.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+    #[serde(default)]
+    #[non_exhaustive]
+    pub struct BoardLimits in board_limit_keys of top {
+        /// The most servers; further ones are refused.
+        max_servers: usize = count((1, 1000), 100).lowers();
+        /// The most child processes at once.
+        max_processes: usize = count((1, 65_536), 256).lowers();
+        /// The most servers that start at once; the others wait.
+        max_starts: usize = count((1, 1000), 64).aka(&["start_concurrency"]).lowers();
+        /// The most bytes that the messages of all servers may buffer together; one connection may use a quarter of them in each direction, and
+        /// messages of up to 64KiB do not count.
+        max_buffered: usize = size((1 << 20, 1 << 40), 256 << 20).lowers();
     }
 }

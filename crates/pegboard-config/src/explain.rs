@@ -148,7 +148,7 @@ fn top(loaded: &Loaded) -> Vec<Explained> {
     };
     each.section(TOP, |_| true);
     let preset = loaded.config.preset;
-    each.amend(&top_fields::NAMING, |naming| {
+    each.amend(&top_fields::naming, |naming| {
         if naming.from == ValueOrigin::Default && preset != Preset::Pegboard {
             let preset = preset.as_str().to_owned();
             naming.from = ValueOrigin::Preset { preset };
@@ -163,7 +163,7 @@ fn server(loaded: &Loaded, name: &ServerName, config: &ServerConfig, values: &Va
         Transport::Stdio(_) => Applies::Remote,
         Transport::Remote { .. } => Applies::Stdio,
     };
-    let preset = ServerTable::new(values).get(&of::PRESET);
+    let preset = ServerTable::new(values).get(&of::preset);
     let weaker = [
         merge::expanded(loaded.top.clone()),
         merge::expanded(layers::of_preset(preset)),
@@ -176,20 +176,20 @@ fn server(loaded: &Loaded, name: &ServerName, config: &ServerConfig, values: &Va
     };
     each.section(SERVER, |field| field.applies != other);
     let kind = config.transport.kind();
-    if each.explained.iter().all(|one| one.field != of::TYPE.name) {
+    if each.explained.iter().all(|one| one.field != of::kind.name) {
         let by: &Field = if config.transport.endpoint().is_some() {
-            &of::URL
+            &of::url
         } else {
-            &of::COMMAND
+            &of::command
         };
-        each.explained.insert(0, each.follows(&of::TYPE, kind.into(), by));
+        each.explained.insert(0, each.follows(&of::kind, kind.into(), by));
     }
     for (limit, field, other) in [
-        (config.limits.call_timeout, &of::CALL_TIMEOUT, &of::CALL_TOTAL_TIMEOUT),
+        (config.limits.call_timeout, &of::call_timeout, &of::call_total_timeout),
         (
             config.limits.call_total_timeout,
-            &of::CALL_TOTAL_TIMEOUT,
-            &of::CALL_TIMEOUT,
+            &of::call_total_timeout,
+            &of::call_timeout,
         ),
     ] {
         let value: Json = units::duration_text(limit).into();
@@ -197,7 +197,7 @@ fn server(loaded: &Loaded, name: &ServerName, config: &ServerConfig, values: &Va
     }
     if let Some(endpoint) = config.transport.endpoint() {
         let insecure = endpoint.tls.insecure.into();
-        each.amend(&of::INSECURE, |one| one.move_to(insecure, &of::TLS));
+        each.amend(&of::insecure, |one| one.move_to(insecure, &of::tls));
     }
     each.explained
 }
@@ -228,7 +228,7 @@ struct Layers<'a> {
 
 impl Layers<'_> {
     fn section(&mut self, section: &'static Section, wanted: impl Fn(&Field) -> bool) {
-        for field in section.fields.iter().filter(|field| field.effect != Effect::Foreign) {
+        for field in section.fields().filter(|field| field.effect != Effect::Foreign) {
             match field.kind.section().filter(|_| is_by_part(field)) {
                 Some(parts) => self.table(field, parts),
                 None => {
@@ -247,9 +247,9 @@ impl Layers<'_> {
         let has_defaults = match self.server {
             Some(_) => table.is_some() || has_own_defaults(field),
             // At the top of a file, settings of servers have no defaults.
-            None => table.is_some() || field.name == top_fields::MASKING.name,
+            None => table.is_some() || field.name == top_fields::masking.name,
         };
-        for part in parts.fields {
+        for part in parts.fields() {
             let weaker: Vec<_> = self
                 .weaker
                 .iter()
@@ -369,8 +369,8 @@ fn unset(loaded: &Loaded, name: &str, server: Option<&ServerName>) -> Vec<Explai
     let found_in = |part: &Field| preset.table(field).and_then(|table| table.find(part));
     match (field.kind.section(), part) {
         // A feature that is off unless its table is written has no values until then.
-        (Some(parts), None) if is_by_part(field) && field.name != of::SUMMARISE.name => {
-            let parts = parts.fields.iter().filter(|part| part.default.is_some());
+        (Some(parts), None) if is_by_part(field) && field.name != of::summarise.name => {
+            let parts = parts.fields().filter(|part| part.default.is_some());
             parts
                 .map(|part| one(format!("{}.{}", field.name, part.name), part, found_in(part)))
                 .collect()
@@ -387,17 +387,17 @@ fn unset(loaded: &Loaded, name: &str, server: Option<&ServerName>) -> Vec<Explai
 
 /// Whether a table is explained field by field, because its layers are merged field by field.
 fn is_by_part(field: &Field) -> bool {
-    merge::is_merged(field) || field.name == of::MASKING.name
+    merge::is_merged(field) || field.name == of::masking.name
 }
 
 /// Whether the fields of a table have defaults even if the table is not written. Otherwise summaries and the sandbox are off, the breaker
 /// is the board's, and masking is that of all servers.
 fn has_own_defaults(field: &Field) -> bool {
-    let others: [&Field; 4] = [&of::SUMMARISE, &of::BREAKER, &of::MASKING, &of::SANDBOX];
+    let others: [&Field; 4] = [&of::summarise, &of::breaker, &of::masking, &of::sandbox];
     others.iter().all(|other| other.name != field.name)
 }
 
 /// Whether the embedding program sets the default of a field, so that writing it down would override the program.
 fn is_programs(field: &Field, part: &Field) -> bool {
-    field.name == of::RESTART.name && part.name == restart::BACKOFF.name
+    field.name == of::restart.name && part.name == restart::backoff.name
 }

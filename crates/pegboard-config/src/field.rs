@@ -2,14 +2,17 @@
 
 use std::time::Duration;
 
-use super::spelling::{nearest, snake};
+use super::{
+    setting::Setting,
+    spelling::{nearest, snake},
+};
 
 /// A table in a config file: the fields it may have.
 #[derive(Debug)]
 pub(super) struct Section {
     /// The name of its definition in the JSON Schema.
     pub(super) name: &'static str,
-    pub(super) fields: &'static [&'static Field],
+    pub(super) parts: &'static [&'static [&'static Field]],
 }
 
 /// One field of a section.
@@ -27,8 +30,76 @@ pub(super) struct Field {
     pub(super) effect: Effect,
     /// The servers it has an effect on.
     pub(super) applies: Applies,
+    /// How it may also stand at the top of a file, for every server that does not set it.
+    pub(super) for_all: Option<ForAll>,
+    /// What it does at the top of a project file.
+    pub(super) in_project: InProject,
+    /// When it is too weak for a server of a project file.
+    pub(super) floor: Floor,
+    /// Whether it restricts what servers and models may do or see, or hides secrets. An error in it keeps servers from starting without it.
+    pub(super) protects: bool,
+    /// Whether a change replaces the connection to a running server. Other changes apply to it at once.
+    pub(super) reconnects: bool,
+    /// Who sets it, for the reference page.
+    pub(super) usage: Usage,
     pub(super) doc: &'static str,
 }
+
+/// Who sets a setting.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Usage {
+    /// Most files.
+    Common,
+    /// Files that need it.
+    Ordinary,
+    /// Nothing but presets.
+    Presets,
+}
+
+/// How a setting of servers stands at the top of a file.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct ForAll {
+    /// Other names for it there, in snake case.
+    pub(super) aliases: &'static [&'static str],
+    pub(super) doc: &'static str,
+}
+
+/// What a setting at the top of a project file does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum InProject {
+    /// It applies to the file's own servers, as if each of them had it in its own table.
+    OwnServers,
+    /// It is left out.
+    LeftOut,
+    /// It applies to all servers if it is stricter.
+    Approval,
+    /// It adds to the masking of all servers.
+    Masking,
+    /// It lowers a limit of the board.
+    Lowers,
+    /// It adds queues and lowers the limits of others.
+    Queues,
+    /// It adds views of other names.
+    Views,
+    /// It applies if no other file sets it.
+    IfUnset,
+}
+
+/// When a setting of a project file is left out because it is weaker than that of the user's own files for all servers.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Floor {
+    /// Never.
+    None,
+    /// If the function returns `true` for it and the user's setting.
+    Users(IsWeaker),
+    /// The same, and the default counts as the user's setting.
+    Default(IsWeaker),
+    /// If the user sets it as well, because there is no order among its values; of a table only the keys that both set.
+    Both,
+}
+
+/// Whether the first setting is weaker than the second one, or than the default if there is none.
+pub(super) type IsWeaker = fn(&Setting, Option<&Setting>) -> bool;
 
 /// How a value under another name is converted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -116,6 +187,14 @@ impl DefaultValue {
     pub(super) fn is_some(self) -> bool {
         !matches!(self, Self::None)
     }
+
+    /// The number that it is.
+    pub(super) fn number(self) -> Option<usize> {
+        match self {
+            Self::Count(number) | Self::Size(number) => Some(number),
+            _ => None,
+        }
+    }
 }
 
 impl Kind {
@@ -168,6 +247,11 @@ const UNITS: &[(&str, u64)] = &[
 ];
 
 impl Section {
+    /// Its fields.
+    pub(super) fn fields(&self) -> impl Iterator<Item = &'static Field> + use<> {
+        self.parts.iter().copied().flatten().copied()
+    }
+
     /// The field that `key` names, in any spelling.
     pub(super) fn find(&self, key: &str) -> Option<Match> {
         let key = snake(key);
@@ -185,7 +269,7 @@ impl Section {
     }
 
     fn named(&self, key: &str) -> Option<Match> {
-        self.fields.iter().find_map(|field| {
+        self.fields().find_map(|field| {
             let via = field.converted.iter().find(|(name, _)| *name == key);
             let via = via.map(|(_, via)| *via);
             (via.is_some() || field.name == key || field.aliases.contains(&key)).then_some(Match {
@@ -198,7 +282,7 @@ impl Section {
 
     /// The name that is most similar to `key`, for suggestions.
     pub(crate) fn nearest(&self, key: &str) -> Option<&'static str> {
-        nearest(&snake(key), self.fields.iter().flat_map(|field| field.names()))
+        nearest(&snake(key), self.fields().flat_map(|field| field.names()))
     }
 }
 

@@ -3,29 +3,53 @@
 //! Each section is a list of typed keys. Files are validated against it, values are read by it, and the JSON Schema, the
 //! reference page, `config show` and `config explain` are generated from it.
 
-mod audit_table;
-mod calls;
-mod lifecycle;
+mod connection;
 mod oauth_table;
 mod remote;
-mod results;
-mod serve_table;
-mod server_table;
 mod top_table;
-mod view_table;
 
-pub(super) use audit_table::audit;
-pub(super) use calls::{call_arguments, retry, tool};
-pub(super) use lifecycle::{breaker, restart, rlimits, sandbox};
+pub(super) use super::{
+    audit::audit,
+    lifecycle::{breaker, restart, retry},
+    policy::{
+        call_arguments, masking, pattern,
+        results::{result, summarise},
+        tool,
+    },
+    sandbox::sandbox,
+    serve::{
+        oauth::{serve_oauth, serve_oauth_introspection, serve_oauth_rule},
+        serve, serve_tls,
+        token::token,
+    },
+    view::view,
+};
 pub(super) use oauth_table::{identity_provider, oauth};
 pub(super) use remote::{API_KEY_HEADER, auth, tls};
-pub(super) use results::{masking, pattern, result, summarise};
-pub(super) use serve_table::{serve, serve_oauth, serve_oauth_introspection, serve_oauth_rule, serve_tls, token};
-pub(super) use server_table::server;
-pub(super) use top_table::top;
-pub(super) use view_table::view;
 
-use super::{field::Section, key::Table};
+use super::{
+    board_limits::board_limit_keys, field::Section, key::Table, lifecycle::health_keys, limits::limit_keys,
+    policy::policy_keys, server::basics,
+};
+
+/// The keys of one server's table.
+pub(super) mod server {
+    pub(crate) use super::connection::connection::*;
+    pub(crate) use crate::{limits::limit_keys::*, policy::policy_keys::*, server::basics::*};
+
+    /// Marks keys and values of a server's table.
+    #[derive(Debug, Clone, Copy)]
+    pub(crate) enum In {}
+}
+
+/// The keys at the top of a file.
+pub(super) mod top {
+    pub(crate) use super::top_table::board::*;
+
+    /// Marks keys and values of the top of a file.
+    #[derive(Debug, Clone, Copy)]
+    pub(crate) enum In {}
+}
 
 /// The values of one server's table.
 pub(super) type ServerTable<'a> = Table<'a, server::In>;
@@ -34,10 +58,28 @@ pub(super) type ServerTable<'a> = Table<'a, server::In>;
 pub(super) type TopTable<'a> = Table<'a, top::In>;
 
 /// The fields of one server's table.
-pub(super) static SERVER: &Section = &server::SECTION;
+pub(super) static SERVER: &Section = &Section {
+    name: "server",
+    parts: &[
+        connection::connection::FIELDS,
+        basics::FIELDS,
+        limit_keys::FIELDS,
+        policy_keys::FIELDS,
+        health_keys::FIELDS,
+        connection::FOREIGN,
+    ],
+};
 
 /// The fields at the top of a file. `servers` itself is read by `import`, which knows the shapes it may have.
-pub(super) static TOP: &Section = &top::SECTION;
+pub(super) static TOP: &Section = &Section {
+    name: "config",
+    parts: &[
+        top_table::board::FIELDS,
+        board_limit_keys::FIELDS,
+        &top_table::OF_SERVERS,
+        top_table::FOREIGN,
+    ],
+};
 
 #[cfg(test)]
 mod tests {
@@ -53,7 +95,7 @@ mod tests {
         match kind {
             Kind::Table(section) if !seen.iter().any(|known| std::ptr::eq(*known, *section)) => {
                 seen.push(section);
-                section.fields.iter().for_each(|field| each_section(&field.kind, seen));
+                section.fields().for_each(|field| each_section(&field.kind, seen));
             }
             Kind::List(kind) | Kind::Map(kind) => each_section(kind, seen),
             Kind::Either(kinds) => kinds.iter().for_each(|kind| each_section(kind, seen)),
@@ -69,7 +111,7 @@ mod tests {
         assert!(sections.len() > 5);
         for section in sections {
             let mut seen = BTreeSet::new();
-            for name in section.fields.iter().flat_map(|field| field.names()) {
+            for name in section.fields().flat_map(|field| field.names()) {
                 assert!(seen.insert(name), "{name} is in `{}` twice", section.name);
                 assert_eq!(snake(name), name, "names are kept in snake case");
                 assert_eq!(snake(&camel(name)), name, "camel case must find its way back");

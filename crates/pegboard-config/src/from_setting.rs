@@ -1,13 +1,19 @@
 //! Converts settings to the Rust types of their fields.
 
-use std::{collections::BTreeMap, time::Duration};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    net::{Ipv4Addr, SocketAddr},
+    time::Duration,
+};
 
+use jiff::Timestamp;
 use serde_json::{Map, Value as Json};
 
 use super::{
     lifecycle::{IdleStop, RetryClass},
     policy::{Queue, Rate, Scope},
     sandbox::SandboxNetwork,
+    serve::StateKey,
     server::EraChoice,
     setting::{Setting, Text, Values},
     tree::{Node, Value},
@@ -78,9 +84,13 @@ impl FromSetting for String {
     }
 }
 
+/// A value, or a word such as `off` for none.
 impl<T: FromSetting> FromSetting for Option<T> {
     fn from_setting(setting: &Setting) -> Option<Self> {
-        T::from_setting(setting).map(Some)
+        match T::from_setting(setting) {
+            None if matches!(setting, Setting::Word("off" | "none")) => Some(None),
+            value => value.map(Some),
+        }
     }
 }
 
@@ -93,15 +103,16 @@ impl<T: FromSetting> FromSetting for Vec<T> {
     }
 }
 
-/// A text, or a list of texts.
-#[derive(Debug, Clone)]
-pub(super) struct OneOrMore(pub(super) Vec<Text>);
-
-impl FromSetting for OneOrMore {
+impl<T: FromSetting + Ord> FromSetting for BTreeSet<T> {
     fn from_setting(setting: &Setting) -> Option<Self> {
-        let one = Text::from_setting(setting).map(|text| vec![text]);
-        one.or_else(|| Vec::from_setting(setting)).map(Self)
+        Vec::from_setting(setting).map(Self::from_iter)
     }
+}
+
+/// A text, or a list of texts.
+pub(super) fn one_or_more<T: FromSetting>(setting: &Setting) -> Option<Vec<T>> {
+    let one = T::from_setting(setting).map(|one| vec![one]);
+    one.or_else(|| Vec::from_setting(setting))
 }
 
 impl<T: FromSetting> FromSetting for BTreeMap<String, T> {
@@ -148,39 +159,20 @@ impl FromSetting for Rate {
 }
 
 /// A program, or a program and its first arguments.
-#[derive(Debug, Clone)]
-pub(super) struct Argv(pub(super) Vec<Text>);
-
-impl FromSetting for Argv {
-    fn from_setting(setting: &Setting) -> Option<Self> {
-        let one = Text::from_setting(setting).map(|text| vec![text]);
-        one.or_else(|| Vec::from_setting(setting)).map(Self)
-    }
+pub(super) fn argv<T: From<Vec<Text>>>(setting: &Setting) -> Option<T> {
+    one_or_more::<Text>(setting).map(T::from)
 }
 
 /// OAuth scopes: a list, or a text with spaces between them.
-#[derive(Debug, Clone)]
-pub(super) struct Scopes(pub(super) Vec<String>);
-
-impl FromSetting for Scopes {
-    fn from_setting(setting: &Setting) -> Option<Self> {
-        let one = String::from_setting(setting).map(|text| vec![text]);
-        let texts = one.or_else(|| Vec::from_setting(setting))?;
-        let words = texts.iter().flat_map(|text| text.split_whitespace());
-        Some(Self(words.map(str::to_owned).collect()))
-    }
+pub(super) fn scopes(setting: &Setting) -> Option<Vec<String>> {
+    let texts: Vec<String> = one_or_more(setting)?;
+    let words = texts.iter().flat_map(|text| text.split_whitespace());
+    Some(words.map(str::to_owned).collect())
 }
 
-/// A text that other programs write as a list with one element.
-#[derive(Debug, Clone)]
-pub(super) struct Single(pub(super) Option<String>);
-
-impl FromSetting for Single {
-    fn from_setting(setting: &Setting) -> Option<Self> {
-        let one = String::from_setting(setting);
-        let first = || Vec::from_setting(setting)?.into_iter().next();
-        Some(Self(one.or_else(first)))
-    }
+/// The first text of a list, or the only one.
+pub(super) fn first<T: From<Option<String>>>(setting: &Setting) -> Option<T> {
+    one_or_more(setting).map(|texts| texts.into_iter().next().into())
 }
 
 impl FromSetting for EraChoice {
@@ -238,17 +230,12 @@ impl FromSetting for Queue {
 }
 
 /// Whether calls of one tool may be retried: a word, or a table with the argument that carries an idempotency key.
-#[derive(Debug, Clone)]
-pub(super) struct ToolRetry(pub(super) RetryClass);
-
-impl FromSetting for ToolRetry {
-    fn from_setting(setting: &Setting) -> Option<Self> {
-        match setting {
-            Setting::Table(values) => only_field(values).map(RetryClass::Key),
-            _ => RetryClass::from_setting(setting),
-        }
-        .map(Self)
-    }
+pub(super) fn tool_retry<T: From<RetryClass>>(setting: &Setting) -> Option<T> {
+    let class = match setting {
+        Setting::Table(values) => only_field(values).map(RetryClass::Key),
+        _ => RetryClass::from_setting(setting),
+    };
+    class.map(T::from)
 }
 
 /// `pool(4)`.
@@ -268,32 +255,6 @@ impl FromSetting for IdleStop {
     }
 }
 
-/// A duration, or `off`.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Interval(pub(super) Option<Duration>);
-
-impl FromSetting for Interval {
-    fn from_setting(setting: &Setting) -> Option<Self> {
-        match setting {
-            Setting::Word(_) => Some(Self(None)),
-            _ => Duration::from_setting(setting).map(|every| Self(Some(every))),
-        }
-    }
-}
-
-/// A limit, or `none`.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Ceiling(pub(super) Option<u64>);
-
-impl FromSetting for Ceiling {
-    fn from_setting(setting: &Setting) -> Option<Self> {
-        match setting {
-            Setting::Word(_) => Some(Self(None)),
-            _ => u64::from_setting(setting).map(|limit| Self(Some(limit))),
-        }
-    }
-}
-
 impl FromSetting for SandboxNetwork {
     fn from_setting(setting: &Setting) -> Option<Self> {
         match setting {
@@ -308,74 +269,106 @@ impl FromSetting for SandboxNetwork {
 const CACHE: Duration = Duration::from_secs(300);
 
 /// How long results are cached: a duration, `true` for [`CACHE`], or not at all.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Lifetime(pub(super) Option<Duration>);
+pub(super) fn lifetime<T: From<Option<Duration>>>(setting: &Setting) -> Option<T> {
+    let lifetime = match setting {
+        Setting::Bool(true) => Some(CACHE),
+        Setting::Bool(false) | Setting::Word(_) => None,
+        _ => Some(Duration::from_setting(setting)?),
+    };
+    Some(lifetime.into())
+}
 
-impl FromSetting for Lifetime {
-    fn from_setting(setting: &Setting) -> Option<Self> {
-        match setting {
-            Setting::Bool(true) => Some(Self(Some(CACHE))),
-            Setting::Bool(false) | Setting::Word(_) => Some(Self(None)),
-            _ => Duration::from_setting(setting).map(|time| Self(Some(time))),
-        }
-    }
+/// The same by name or glob of a tool.
+pub(super) fn lifetimes(setting: &Setting) -> Option<BTreeMap<String, Option<Duration>>> {
+    let Setting::Map(entries) = setting else { return None };
+    let read = |(name, setting): (&String, &Setting)| Some((name.clone(), lifetime(setting)?));
+    Some(entries.iter().filter_map(read).collect())
 }
 
 /// `true` for everything, or a list of globs.
-#[derive(Debug, Clone)]
-pub(super) struct Globs(pub(super) Vec<String>);
-
-impl FromSetting for Globs {
-    fn from_setting(setting: &Setting) -> Option<Self> {
-        match setting {
-            Setting::Bool(true) => Some(Self(vec!["*".to_owned()])),
-            Setting::Bool(false) => Some(Self(Vec::new())),
-            _ => Vec::from_setting(setting).map(Self),
-        }
+pub(super) fn globs(setting: &Setting) -> Option<Vec<String>> {
+    match setting {
+        Setting::Bool(true) => Some(vec!["*".to_owned()]),
+        Setting::Bool(false) => Some(Vec::new()),
+        _ => Vec::from_setting(setting),
     }
 }
 
 /// Whether a server is trusted: true or false, or a word for it.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Trust(pub(super) bool);
-
-impl FromSetting for Trust {
-    fn from_setting(setting: &Setting) -> Option<Self> {
-        match setting {
-            Setting::Word(word) => Some(Self(*word == "trusted")),
-            _ => bool::from_setting(setting).map(Self),
-        }
+pub(super) fn trust(setting: &Setting) -> Option<bool> {
+    match setting {
+        Setting::Word(word) => Some(*word == "trusted"),
+        _ => bool::from_setting(setting),
     }
 }
-
-/// The waits before restarts. A single one doubles up to [`LONGEST_WAIT`].
-#[derive(Debug, Clone)]
-pub(super) struct Waits(pub(super) Vec<Duration>);
 
 /// How far a single wait is doubled.
 const LONGEST_WAIT: Duration = Duration::from_secs(30);
 
-impl FromSetting for Waits {
+/// The waits before restarts. A single one doubles up to [`LONGEST_WAIT`].
+pub(super) fn waits(setting: &Setting) -> Option<Vec<Duration>> {
+    let Setting::Duration(first) = setting else {
+        return Vec::from_setting(setting);
+    };
+    let doubled = std::iter::successors(Some(*first), |wait| {
+        (!wait.is_zero() && *wait < LONGEST_WAIT).then(|| (*wait * 2).min(LONGEST_WAIT))
+    });
+    Some(doubled.collect())
+}
+
+/// The JSON objects of a map, by name.
+pub(super) fn json_objects(setting: &Setting) -> Option<BTreeMap<String, Json>> {
+    let objects = BTreeMap::<String, BTreeMap<String, Json>>::from_setting(setting)?.into_iter();
+    Some(
+        objects
+            .map(|(name, parts)| (name, Json::Object(parts.into_iter().collect())))
+            .collect(),
+    )
+}
+
+/// A style, or a template. One that does not parse is reported when the config is checked.
+impl FromSetting for NameStyle {
     fn from_setting(setting: &Setting) -> Option<Self> {
-        let Setting::Duration(first) = setting else {
-            return Vec::from_setting(setting).map(Self);
-        };
-        let doubled = std::iter::successors(Some(*first), |wait| {
-            (!wait.is_zero() && *wait < LONGEST_WAIT).then(|| (*wait * 2).min(LONGEST_WAIT))
-        });
-        Some(Self(doubled.collect()))
+        naming(setting)?.ok()
     }
 }
 
 /// How tools are named: a word or a template.
-#[derive(Debug, Clone)]
-pub(super) struct Naming(pub(super) Result<NameStyle, BadNameStyle>);
+pub(super) fn naming(setting: &Setting) -> Option<Result<NameStyle, BadNameStyle>> {
+    match setting {
+        Setting::Word(word) => Some(NameStyle::parse(word)),
+        _ => String::from_setting(setting).map(|template| NameStyle::parse(&template)),
+    }
+}
 
-impl FromSetting for Naming {
+/// `127.0.0.1:7337`, `[::1]:7337` or `localhost:7337`.
+impl FromSetting for SocketAddr {
     fn from_setting(setting: &Setting) -> Option<Self> {
-        match setting {
-            Setting::Word(word) => Some(Self(NameStyle::parse(word))),
-            _ => String::from_setting(setting).map(|template| Self(NameStyle::parse(&template))),
-        }
+        address(&String::from_setting(setting)?)
+    }
+}
+
+/// Parses an address with a port. `localhost` is the IPv4 address.
+pub(super) fn address(text: &str) -> Option<SocketAddr> {
+    let text = text.trim();
+    let local = || {
+        let (host, port) = text.rsplit_once(':')?;
+        let port: u16 = port.parse().ok()?;
+        host.eq_ignore_ascii_case("localhost")
+            .then(|| SocketAddr::from((Ipv4Addr::LOCALHOST, port)))
+    };
+    text.parse().ok().or_else(local)
+}
+
+impl FromSetting for Timestamp {
+    fn from_setting(setting: &Setting) -> Option<Self> {
+        String::from_setting(setting)?.trim().parse().ok()
+    }
+}
+
+/// A key that does not parse is reported when the config is checked.
+impl FromSetting for StateKey {
+    fn from_setting(setting: &Setting) -> Option<Self> {
+        Self::parse(&String::from_setting(setting)?).ok()
     }
 }

@@ -3,12 +3,18 @@
 //! A [`Key<S, T>`] is a field of the section `S` whose value is a `T`. [`section!`] declares a section's keys and its table from
 //! one list, so a field that is read but not in the table does not compile, and neither does one that is read as another type.
 
-use std::{collections::BTreeMap, fmt, marker::PhantomData, ops::Deref, time::Duration};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fmt,
+    marker::PhantomData,
+    ops::Deref,
+    time::Duration,
+};
 
 use super::{
     choice::Choice,
-    field::{Applies, DefaultValue, Effect, Field, Kind, Via, Word},
-    from_setting::FromSetting,
+    field::{Applies, DefaultValue, Effect, Field, Floor, ForAll, InProject, Kind, Usage, Via, Word},
+    from_setting::{FromSetting, one_or_more},
     setting::{Found, Rank, Setting, Text, Values},
     tree::Place,
 };
@@ -16,7 +22,11 @@ use super::{
 /// A field of the section that `S` marks, read as a `T`.
 pub(super) struct Key<S, T> {
     pub(super) field: Field,
-    default: T,
+    /// The value in effect when the field is not set.
+    pub(super) default: T,
+    /// Makes the default where a constant cannot.
+    default_by: Option<fn() -> T>,
+    read: fn(&Setting) -> Option<T>,
     section: PhantomData<fn() -> S>,
 }
 
@@ -37,6 +47,13 @@ impl<S, T> fmt::Debug for Key<S, T> {
 /// The type of a key whose value is a table: the section that `S` marks.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Nested<S>(PhantomData<fn() -> S>);
+
+/// The values of a nested table are read by [`Table::table`].
+impl<S> FromSetting for Nested<S> {
+    fn from_setting(_: &Setting) -> Option<Self> {
+        None
+    }
+}
 
 /// Values of the section that `S` marks.
 #[derive(Debug)]
@@ -63,13 +80,13 @@ impl<'a, S> Table<'a, S> {
     }
 
     /// The value in effect: the one that is set, or the default.
-    pub(super) fn get<T: FromSetting + Clone>(self, key: &Key<S, T>) -> T {
-        self.set(key).unwrap_or_else(|| key.default.clone())
+    pub(super) fn get<T: Clone>(self, key: &Key<S, T>) -> T {
+        self.set(key).unwrap_or_else(|| key.default())
     }
 
     /// The value, if it is set.
-    pub(super) fn set<T: FromSetting>(self, key: &Key<S, T>) -> Option<T> {
-        T::from_setting(&self.find(key)?.setting)
+    pub(super) fn set<T>(self, key: &Key<S, T>) -> Option<T> {
+        (key.read)(&self.find(key)?.setting)
     }
 
     /// The setting with its origin.
@@ -80,6 +97,17 @@ impl<'a, S> Table<'a, S> {
     /// The same by a field of the table, for code that treats all fields alike.
     pub(super) fn found(self, field: &Field) -> Option<&'a Found> {
         self.values.find(field)
+    }
+
+    /// A text with its written form and location, whatever the key reads it as.
+    pub(super) fn text<T>(self, key: &Key<S, T>) -> Option<Text> {
+        Text::from_setting(&self.find(key)?.setting)
+    }
+
+    /// The texts of a list or the only one, likewise.
+    pub(super) fn texts<T>(self, key: &Key<S, T>) -> Vec<Text> {
+        let found = self.find(key);
+        found.and_then(|found| one_or_more(&found.setting)).unwrap_or_default()
     }
 
     /// Where it is set.
@@ -122,13 +150,15 @@ impl<'a, S> Table<'a, S> {
     }
 }
 
-const fn key<S, T>(name: &'static str, kind: Kind, default: T, shown: DefaultValue, doc: &'static str) -> Key<S, T> {
+const fn key<S, T: FromSetting>(kind: Kind, default: T, shown: DefaultValue) -> Key<S, T> {
     Key {
         field: Field {
             default: shown,
-            ..plain(name, kind, doc)
+            ..plain("", kind, "")
         },
         default,
+        default_by: None,
+        read: T::from_setting,
         section: PhantomData,
     }
 }
@@ -143,78 +173,67 @@ pub(super) const fn plain(name: &'static str, kind: Kind, doc: &'static str) -> 
         default: DefaultValue::None,
         effect: Effect::Now,
         applies: Applies::All,
+        for_all: None,
+        in_project: InProject::OwnServers,
+        floor: Floor::None,
+        protects: false,
+        reconnects: false,
+        usage: Usage::Ordinary,
         doc,
     }
 }
 
+/// A field of another program that reads the same file.
+pub(super) const fn foreign(name: &'static str) -> Field {
+    Field {
+        effect: Effect::Foreign,
+        ..plain(name, Kind::Any, "")
+    }
+}
+
 /// True or false.
-pub(super) const fn flag<S>(name: &'static str, default: bool, doc: &'static str) -> Key<S, bool> {
-    key(name, Kind::Bool, default, DefaultValue::Bool(default), doc)
+pub(super) const fn flag<S>(default: bool) -> Key<S, bool> {
+    key(Kind::Bool, default, DefaultValue::Bool(default))
 }
 
 /// True, false, or not set.
-pub(super) const fn optional_flag<S>(name: &'static str, doc: &'static str) -> Key<S, Option<bool>> {
-    key(name, Kind::Bool, None, DefaultValue::None, doc)
+pub(super) const fn optional_flag<S>() -> Key<S, Option<bool>> {
+    key(Kind::Bool, None, DefaultValue::None)
+}
+
+/// Whole numbers between `min` and `max` as a kind.
+pub(super) const fn number(min: u64, max: u64) -> Kind {
+    Kind::Count { min, max }
+}
+
+/// Numbers of bytes between `min` and `max` as a kind.
+pub(super) const fn bytes(min: u64, max: u64) -> Kind {
+    Kind::Size { min, max }
 }
 
 /// A whole number between `min` and `max`.
-pub(super) const fn count<S>(
-    name: &'static str,
-    (min, max): (u64, u64),
-    default: usize,
-    doc: &'static str,
-) -> Key<S, usize> {
-    key(
-        name,
-        Kind::Count { min, max },
-        default,
-        DefaultValue::Count(default),
-        doc,
-    )
+pub(super) const fn count<S>((min, max): (u64, u64), default: usize) -> Key<S, usize> {
+    key(number(min, max), default, DefaultValue::Count(default))
 }
 
 /// A whole number of at most 32 bits.
-pub(super) const fn small<S>(
-    name: &'static str,
-    (min, max): (u64, u64),
-    default: u32,
-    doc: &'static str,
-) -> Key<S, u32> {
-    key(
-        name,
-        Kind::Count { min, max },
-        default,
-        DefaultValue::Count(default as usize),
-        doc,
-    )
+pub(super) const fn small<S>((min, max): (u64, u64), default: u32) -> Key<S, u32> {
+    key(number(min, max), default, DefaultValue::Count(default as usize))
 }
 
 /// A whole number, or none.
-pub(super) const fn optional_count<S, T>(
-    name: &'static str,
-    (min, max): (u64, u64),
-    doc: &'static str,
-) -> Key<S, Option<T>> {
-    key(name, Kind::Count { min, max }, None, DefaultValue::None, doc)
+pub(super) const fn optional_count<S, T: FromSetting>((min, max): (u64, u64)) -> Key<S, Option<T>> {
+    key(number(min, max), None, DefaultValue::None)
 }
 
 /// A number of bytes.
-pub(super) const fn size<S>(
-    name: &'static str,
-    (min, max): (u64, u64),
-    default: usize,
-    doc: &'static str,
-) -> Key<S, usize> {
-    key(name, Kind::Size { min, max }, default, DefaultValue::Size(default), doc)
+pub(super) const fn size<S>((min, max): (u64, u64), default: usize) -> Key<S, usize> {
+    key(bytes(min, max), default, DefaultValue::Size(default))
 }
 
 /// A number of bytes, or none.
-pub(super) const fn optional_size<S, T>(
-    name: &'static str,
-    (min, max): (u64, u64),
-    doc: &'static str,
-) -> Key<S, Option<T>> {
-    key(name, Kind::Size { min, max }, None, DefaultValue::None, doc)
+pub(super) const fn optional_size<S, T: FromSetting>((min, max): (u64, u64)) -> Key<S, Option<T>> {
+    key(bytes(min, max), None, DefaultValue::None)
 }
 
 /// The shortest and the longest timeout, in milliseconds.
@@ -229,85 +248,87 @@ pub(super) const WAIT: Kind = Kind::Duration {
     max: 24 * 3600 * 1000,
 };
 
-/// A time limit: a millisecond at least, a day at most.
-pub(super) const fn limit<S>(name: &'static str, default: Duration, doc: &'static str) -> Key<S, Duration> {
-    duration(name, LIMIT, default, doc)
+/// A time limit in seconds: a millisecond at least, a day at most.
+pub(super) const fn limit<S>(seconds: u64) -> Key<S, Duration> {
+    duration(LIMIT, seconds)
 }
 
-/// A duration with other bounds.
-pub(super) const fn duration<S>(
-    name: &'static str,
-    kind: Kind,
-    default: Duration,
-    doc: &'static str,
-) -> Key<S, Duration> {
-    key(name, kind, default, DefaultValue::Duration(default), doc)
+/// A duration with other bounds; the default is in seconds.
+pub(super) const fn duration<S>(kind: Kind, seconds: u64) -> Key<S, Duration> {
+    let default = Duration::from_secs(seconds);
+    key(kind, default, DefaultValue::Duration(default))
 }
+
+/// A time limit in seconds, or `off`.
+pub(super) const fn limit_or_off<S>(seconds: u64) -> Key<S, Option<Duration>> {
+    let default = Duration::from_secs(seconds);
+    key(
+        Kind::Either(LIMIT_OR_OFF),
+        Some(default),
+        DefaultValue::Duration(default),
+    )
+}
+
+const LIMIT_OR_OFF: &[Kind] = &[Kind::Word(&[word("off")]), LIMIT];
 
 /// A duration, or none.
-pub(super) const fn optional_duration<S>(
-    name: &'static str,
-    kind: Kind,
-    doc: &'static str,
-) -> Key<S, Option<Duration>> {
-    key(name, kind, None, DefaultValue::None, doc)
+pub(super) const fn optional_duration<S>(kind: Kind) -> Key<S, Option<Duration>> {
+    key(kind, None, DefaultValue::None)
 }
 
-/// A text, or none.
-pub(super) const fn text<S>(name: &'static str, doc: &'static str) -> Key<S, Option<String>> {
-    key(name, Kind::Text, None, DefaultValue::None, doc)
-}
-
-/// A text with its written form and location.
-pub(super) const fn located<S>(name: &'static str, doc: &'static str) -> Key<S, Option<Text>> {
-    key(name, Kind::Text, None, DefaultValue::None, doc)
-}
-
-/// A text with a syntax of its own, or none. `T` parses it.
-pub(super) const fn parsed<S, T>(name: &'static str, doc: &'static str) -> Key<S, Option<T>> {
-    key(name, Kind::Text, None, DefaultValue::None, doc)
+/// A text, or none. `T` parses a text with a syntax of its own, or keeps its written form and location.
+pub(super) const fn text<S, T: FromSetting>() -> Key<S, Option<T>> {
+    key(Kind::Text, None, DefaultValue::None)
 }
 
 /// A text that is redacted wherever settings are shown.
-pub(super) const fn secret<S>(name: &'static str, doc: &'static str) -> Key<S, Option<Text>> {
-    key(name, Kind::Secret, None, DefaultValue::None, doc)
+pub(super) const fn secret<S, T: FromSetting>() -> Key<S, Option<T>> {
+    key(Kind::Secret, None, DefaultValue::None)
 }
 
 /// A list of texts.
-pub(super) const fn texts<S>(name: &'static str, doc: &'static str) -> Key<S, Vec<String>> {
-    key(name, TEXTS, Vec::new(), DefaultValue::EmptyList, doc)
+pub(super) const fn texts<S, T: FromSetting>() -> Key<S, Vec<T>> {
+    key(TEXTS, Vec::new(), DefaultValue::EmptyList)
 }
 
-/// A list of texts with their written form and location.
-pub(super) const fn located_texts<S>(name: &'static str, doc: &'static str) -> Key<S, Vec<Text>> {
-    key(name, TEXTS, Vec::new(), DefaultValue::EmptyList, doc)
+/// A list of texts, or none.
+pub(super) const fn optional_texts<S>() -> Key<S, Option<Vec<String>>> {
+    key(TEXTS, None, DefaultValue::EmptyList)
 }
 
 pub(super) const TEXTS: Kind = Kind::List(&Kind::Text);
 
+/// One text, or a list of texts.
+pub(super) const ONE_OR_MORE: &[Kind] = &[Kind::Text, TEXTS];
+
+/// A text with a default.
+pub(super) const fn required_text<S>(default: fn() -> String) -> Key<S, String> {
+    key(Kind::Text, String::new(), DefaultValue::None).default_by(default)
+}
+
 /// A table with keys of the user's choice.
-pub(super) const fn map<S, T>(
-    name: &'static str,
-    kind: &'static Kind,
-    doc: &'static str,
-) -> Key<S, BTreeMap<String, T>> {
-    key(name, Kind::Map(kind), BTreeMap::new(), DefaultValue::None, doc)
+pub(super) const fn map<S, T: FromSetting>(kind: &'static Kind) -> Key<S, BTreeMap<String, T>> {
+    key(Kind::Map(kind), BTreeMap::new(), DefaultValue::EmptyTable)
 }
 
 /// A list of values of one kind.
-pub(super) const fn list<S, T>(name: &'static str, kind: &'static Kind, doc: &'static str) -> Key<S, Vec<T>> {
-    key(name, Kind::List(kind), Vec::new(), DefaultValue::None, doc)
+pub(super) const fn list<S, T: FromSetting>(kind: &'static Kind) -> Key<S, Vec<T>> {
+    key(Kind::List(kind), Vec::new(), DefaultValue::None)
+}
+
+/// A list of words of `T`, each at most once.
+pub(super) const fn choices<S, T: Choice + FromSetting + Ord>(default: fn() -> BTreeSet<T>) -> Key<S, BTreeSet<T>> {
+    key(Kind::List(&Kind::Word(T::WORDS)), BTreeSet::new(), DefaultValue::None).default_by(default)
 }
 
 /// One of the words of `T`.
-pub(super) const fn choice<S, T: Choice>(name: &'static str, doc: &'static str) -> Key<S, T> {
-    let shown = DefaultValue::Text(T::DEFAULT_WORD);
-    key(name, Kind::Word(T::WORDS), T::DEFAULT, shown, doc)
+pub(super) const fn choice<S, T: Choice + FromSetting>() -> Key<S, T> {
+    key(words::<T>(), T::DEFAULT, DefaultValue::Text(T::DEFAULT_WORD))
 }
 
 /// One of the words of `T`, or none.
-pub(super) const fn optional_choice<S, T: Choice>(name: &'static str, doc: &'static str) -> Key<S, Option<T>> {
-    key(name, Kind::Word(T::WORDS), None, DefaultValue::None, doc)
+pub(super) const fn optional_choice<S, T: Choice + FromSetting>() -> Key<S, Option<T>> {
+    key(words::<T>(), None, DefaultValue::None)
 }
 
 /// The words of `T` as a kind, for fields that take other values too.
@@ -316,19 +337,13 @@ pub(super) const fn words<T: Choice>() -> Kind {
 }
 
 /// A table of the section that `U` marks, or a short form of it.
-pub(super) const fn nested<S, U>(name: &'static str, kind: Kind, doc: &'static str) -> Key<S, Nested<U>> {
-    key(name, kind, Nested(PhantomData), DefaultValue::None, doc)
+pub(super) const fn nested<S, U>(kind: Kind) -> Key<S, Nested<U>> {
+    key(kind, Nested(PhantomData), DefaultValue::None)
 }
 
 /// A field with several forms. `T` has a constructor for each of them.
-pub(super) const fn either<S, T>(
-    name: &'static str,
-    kinds: &'static [Kind],
-    default: T,
-    shown: DefaultValue,
-    doc: &'static str,
-) -> Key<S, T> {
-    key(name, Kind::Either(kinds), default, shown, doc)
+pub(super) const fn either<S, T: FromSetting>(kinds: &'static [Kind], default: T, shown: DefaultValue) -> Key<S, T> {
+    key(Kind::Either(kinds), default, shown)
 }
 
 pub(super) const fn word(name: &'static str) -> Word {
@@ -336,6 +351,27 @@ pub(super) const fn word(name: &'static str) -> Word {
 }
 
 impl<S, T> Key<S, T> {
+    /// Sets the name, unless [`called`](Self::called) has set it, and the description: the lines of a doc comment.
+    pub(super) const fn describe(mut self, name: &'static str, doc: &'static str) -> Self {
+        if self.field.name.is_empty() {
+            self.field.name = name;
+        }
+        self.field.doc = doc.trim_ascii();
+        self
+    }
+
+    /// The name in config files, where it is not that of the Rust field.
+    pub(super) const fn called(mut self, name: &'static str) -> Self {
+        self.field.name = name;
+        self
+    }
+
+    /// Converts settings by `read`, for forms that the type does not tell.
+    pub(super) const fn via(mut self, read: fn(&Setting) -> Option<T>) -> Self {
+        self.read = read;
+        self
+    }
+
     /// Other names for it, in snake case.
     pub(super) const fn aka(mut self, aliases: &'static [&'static str]) -> Self {
         self.field.aliases = aliases;
@@ -354,87 +390,89 @@ impl<S, T> Key<S, T> {
         self
     }
 
-    /// It has an effect on child processes only.
-    pub(super) const fn stdio(mut self) -> Self {
-        self.field.applies = Applies::Stdio;
+    /// The default of a type that has no constant values.
+    pub(super) const fn default_by(mut self, default: fn() -> T) -> Self {
+        self.default_by = Some(default);
         self
     }
 
-    /// It has an effect on servers with a URL only.
+    /// It has an effect on child processes only, when they are started.
+    pub(super) const fn stdio(mut self) -> Self {
+        self.field.applies = Applies::Stdio;
+        self.reconnects()
+    }
+
+    /// It has an effect on servers with a URL only, when they are connected.
     pub(super) const fn remote(mut self) -> Self {
         self.field.applies = Applies::Remote;
+        self.reconnects()
+    }
+
+    /// Most files set it: it stands in the first table of the reference page.
+    pub(super) const fn common(mut self) -> Self {
+        self.field.usage = Usage::Common;
+        self
+    }
+
+    /// Nothing but presets sets it: it stands apart in the reference page.
+    pub(super) const fn of_presets(mut self) -> Self {
+        self.field.usage = Usage::Presets;
+        self
+    }
+
+    /// A change replaces the connection to a running server.
+    pub(super) const fn reconnects(mut self) -> Self {
+        self.field.reconnects = true;
+        self
+    }
+
+    /// It may also stand at the top of a file, under these other names, for every server that does not set it.
+    pub(super) const fn for_all(self, aliases: &'static [&'static str]) -> Self {
+        self.for_all_as("The same for every server that does not say otherwise.", aliases)
+    }
+
+    /// The same with a description of its own.
+    pub(super) const fn for_all_as(mut self, doc: &'static str, aliases: &'static [&'static str]) -> Self {
+        self.field.for_all = Some(ForAll { aliases, doc });
+        self
+    }
+
+    /// It restricts what servers and models may do or see, or hides secrets.
+    pub(super) const fn protects(mut self) -> Self {
+        self.field.protects = true;
+        self
+    }
+
+    /// What it does at the top of a project file.
+    pub(super) const fn in_project(mut self, rule: InProject) -> Self {
+        self.field.in_project = rule;
+        self
+    }
+
+    /// A project file may only lower it.
+    pub(super) const fn lowers(self) -> Self {
+        self.in_project(InProject::Lowers)
+    }
+
+    /// When it is too weak for a server of a project file.
+    pub(super) const fn floor(mut self, floor: Floor) -> Self {
+        self.field.floor = floor;
         self
     }
 }
 
-impl Field {
-    /// Other names for it, in snake case.
-    pub(super) const fn aka(mut self, aliases: &'static [&'static str]) -> Self {
-        self.aliases = aliases;
-        self
+impl<S, T: Clone> Key<S, T> {
+    /// The value in effect when the field is not set.
+    pub(super) fn default(&self) -> T {
+        self.default_by
+            .map_or_else(|| self.default.clone(), |default| default())
     }
+}
 
+impl Field {
     /// Another description.
     pub(super) const fn doc(mut self, doc: &'static str) -> Self {
         self.doc = doc;
         self
     }
-
-    /// It belongs to another program that reads the same file.
-    pub(super) const fn foreign(mut self) -> Self {
-        self.effect = Effect::Foreign;
-        self
-    }
-
-    /// The same field at the top of a file, where it applies to every server that does not set it.
-    pub(super) const fn for_all(&self) -> Self {
-        Self {
-            aliases: &[],
-            converted: &[],
-            default: DefaultValue::None,
-            applies: Applies::All,
-            doc: "The same for every server that does not say otherwise.",
-            ..*self
-        }
-    }
 }
-
-/// Declares a section: its marker `In`, one key per field, and `SECTION`, which lists them and the fields that have no key.
-macro_rules! section {
-    (
-        $module:ident = $name:literal
-        unkeyed { $( $unkeyed:expr; )* }
-    ) => {
-        pub(crate) mod $module {
-            use super::*;
-
-            pub(crate) static SECTION: $crate::field::Section = $crate::field::Section {
-                name: $name,
-                fields: &[ $( &$unkeyed, )* ],
-            };
-        }
-    };
-    (
-        $module:ident = $name:literal {
-            $( $key:ident: $type:ty = $value:expr; )+
-        }
-        $( unkeyed { $( $unkeyed:expr; )* } )?
-    ) => {
-        pub(crate) mod $module {
-            use super::*;
-
-            /// Marks keys and values of this section.
-            #[derive(Debug, Clone, Copy)]
-            pub(crate) enum In {}
-
-            $( pub(crate) static $key: $crate::key::Key<In, $type> = $value; )+
-
-            pub(crate) static SECTION: $crate::field::Section = $crate::field::Section {
-                name: $name,
-                fields: &[ $( &$key.field, )+ $( $( &$unkeyed, )* )? ],
-            };
-        }
-    };
-}
-
-pub(super) use section;

@@ -23,11 +23,11 @@ pub(super) fn of_preset(preset: Preset) -> Values {
 
 /// Fills the settings of a server from the tops that apply to it, the strongest first, and then from the preset that one of them names.
 pub(super) fn filled(written: Values, tops: &[&Values]) -> Values {
-    let own = ServerTable::new(&written).set(&server::PRESET);
-    let of_top = || tops.iter().find_map(|top| TopTable::new(top).set(&top_fields::PRESET));
+    let own = ServerTable::new(&written).set(&server::preset);
+    let of_top = || tops.iter().find_map(|top| TopTable::new(top).set(&top_fields::preset));
     let preset = own.or_else(of_top).unwrap_or_default();
     let mut values = merge::expanded(written);
-    let other = match values.find(&server::URL) {
+    let other = match values.find(&server::url) {
         Some(_) => Applies::Stdio,
         None => Applies::Remote,
     };

@@ -73,6 +73,7 @@ mod serve;
 mod server;
 mod session_cleanup;
 mod setting;
+mod settings;
 mod show;
 mod source;
 mod spelling;

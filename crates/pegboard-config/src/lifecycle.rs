@@ -4,7 +4,16 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use super::duration_text;
+use super::{
+    duration_text,
+    field::{DefaultValue, Kind},
+    from_setting,
+    key::{
+        LIMIT, WAIT, choice, count, duration, either, flag, limit, limit_or_off, list, optional_choice, optional_count,
+        small, text,
+    },
+    settings::settings,
+};
 
 /// When an idle server is stopped. The next call starts it again.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -20,26 +29,27 @@ pub enum IdleStop {
     After(#[serde(with = "duration_text")] Duration),
 }
 
-/// How a server is restarted.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default)]
-pub struct Restart {
-    /// Whether the server is restarted automatically. Otherwise the next call restarts it, once the current backoff has elapsed; see also
-    /// [`Health::restart`].
-    pub enabled: bool,
-    /// The waits before each attempt; the last one repeats. Empty for the schedule of the board.
-    #[serde(with = "duration_text")]
-    pub backoff: Vec<Duration>,
-    /// The number of failed starts in a row after which automatic restarts end, except those of [`Health::restart`]. Calls then make one
-    /// attempt at a time, at most one per longest wait.
-    pub max_attempts: Option<u32>,
-    /// How long a call waits for a restart; with zero it fails at once.
-    #[serde(with = "duration_text")]
-    pub wait: Duration,
-    /// How long calls wait, counted from the first start, while failed starts are retried; with zero they fail with the first failed
-    /// start. A permanent failure, such as a missing program, ends the wait.
-    #[serde(with = "duration_text")]
-    pub start_wait: Duration,
+settings! {
+    /// How a server is restarted.
+    #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+    #[serde(default)]
+    pub struct Restart in restart = "restart" {
+        /// Whether the server is restarted automatically; otherwise the next call restarts it.
+        enabled: bool = flag(true).aka(&["enable_auto_reconnect"]);
+        /// The waits before each attempt; the last one repeats. A single wait is doubled up to 30 seconds.
+        backoff: Vec<Duration> as "duration_text" = either(&[Kind::List(&WAIT), WAIT], Vec::new(), DefaultValue::Durations(&RESTART_WAITS))
+            .aka(&["reconnect_backoff"])
+            .via(from_setting::waits);
+        /// The number of failed starts in a row after which only a health check (`health_restart`), a call or an operator starts it.
+        max_attempts: Option<u32> = optional_count((1, 1_000_000)).aka(&["max_retries", "attempts", "max_reconnect_retries"]);
+        /// How long a call waits for a restart; with zero it fails at once.
+        wait: Duration as "duration_text" = duration(WAIT, 10).aka(&["restart_wait"]);
+    }
+    fields {
+        /// How long calls wait, counted from the first start, while failed starts are retried; with zero they fail with the first failed
+        /// start. A permanent failure, such as a missing program, ends the wait.
+        start_wait: Duration as "duration_text" = Duration::ZERO;
+    }
 }
 
 /// The default waits between restarts.
@@ -50,54 +60,21 @@ pub const RESTART_WAITS: [Duration; 7] = {
     [secs(0), secs(1), secs(2), secs(5), secs(10), secs(30), secs(60)]
 };
 
-impl Restart {
-    /// The default of `wait`.
-    pub(super) const WAIT: Duration = Duration::from_secs(10);
-}
-
-impl Default for Restart {
-    fn default() -> Self {
-        Self {
-            enabled: true,
-            backoff: Vec::new(),
-            max_attempts: None,
-            wait: Self::WAIT,
-            start_wait: Duration::ZERO,
-        }
-    }
-}
-
-/// How the health of a server is probed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default)]
-pub struct Health {
-    /// The request that is sent.
-    pub probe: Probe,
-    /// The time since the last message, or since the last listing with [`Probe::ListTools`], after which a probe is sent while no call is
-    /// in flight; `None` for only after a call has failed in transit.
-    #[serde(with = "duration_text")]
-    pub interval: Option<Duration>,
-    /// The timeout for the response.
-    #[serde(with = "duration_text")]
-    pub timeout: Duration,
-    /// Whether a server that is down is started when a probe is due, even if [`Restart::enabled`] is `false` or [`Restart::max_attempts`] are
-    /// used up. A server that has never been ready is started too.
-    pub restart: bool,
-}
-
-impl Health {
-    /// The default, also shown by the table of fields.
-    pub(super) const DEFAULT: Self = Self {
-        probe: Probe::Auto,
-        interval: Some(Duration::from_secs(60)),
-        timeout: Duration::from_secs(5),
-        restart: false,
-    };
-}
-
-impl Default for Health {
-    fn default() -> Self {
-        Self::DEFAULT
+settings! {
+    /// How the health of a server is probed.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+    #[serde(default)]
+    pub struct Health in health_keys of server {
+        /// How the health of an idle server is probed: with the request of its era and then by listing its tools, by listing them at once, or not at
+        /// all.
+        probe: Probe = choice().called("health_probe").aka(&["health", "health_check"]).for_all(&[]);
+        /// After how much silence the server is probed; with `off` only after a call has timed out.
+        interval: Option<Duration> as "duration_text" = limit_or_off(60).called("health_interval").aka(&["health_check_interval"]).for_all(&[]);
+        /// The timeout for the response to a probe.
+        timeout: Duration as "duration_text" = limit(5).called("health_timeout").for_all(&[]);
+        /// Whether a server that is down is started when a probe is due, also with `restart = false` or after `max_attempts` failed starts, and also
+        /// if it was never ready.
+        restart: bool = flag(false).called("health_restart").of_presets();
     }
 }
 
@@ -128,37 +105,26 @@ pub enum RetryClass {
     Key(String),
 }
 
-/// Which failed calls of a server are retried.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default)]
-pub struct Retry {
-    /// The class of tools without a setting of their own; `None` for the annotations of a trusted server.
-    pub mode: Option<RetryClass>,
-    /// The most retries of one call.
-    pub attempts: u32,
-    /// The waits before each retry; the last one repeats. Empty for short random waits.
-    #[serde(with = "duration_text")]
-    pub backoff: Vec<Duration>,
-    /// By how many percent each wait is varied at random, in both directions.
-    pub jitter: u32,
-    /// Whether calls that may have run are retried too, regardless of `mode`.
-    pub even_if_run: bool,
-}
-
-impl Retry {
-    /// The default of `attempts`.
-    pub(super) const ATTEMPTS: u32 = 2;
-}
-
-impl Default for Retry {
-    fn default() -> Self {
-        Self {
-            mode: None,
-            attempts: Self::ATTEMPTS,
-            backoff: Vec::new(),
-            jitter: 0,
-            even_if_run: false,
-        }
+settings! {
+    /// Which failed calls of a server are retried.
+    #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+    #[serde(default)]
+    pub struct Retry in retry = "retry" {
+        /// Whether a call that may have run can be retried, for tools without a `retry` of their own: never, safe (the tool only reads), or
+        /// idempotent.
+        mode: Option<RetryClass> = optional_choice();
+        /// The most retries of one call.
+        attempts: u32 = small((0, 100), 2).aka(&["max_retries", "max_attempts"]);
+        /// The waits before each retry; the last one repeats.
+        backoff: Vec<Duration> as "duration_text" = list(&LIMIT);
+        /// By how many percent each wait is varied at random, in both directions.
+        jitter: u32 = small((0, 99), 0).of_presets();
+        /// Whether calls that may have run are retried too, regardless of `mode`.
+        even_if_run: bool = flag(false).called("unsafe");
+    }
+    keys {
+        /// The argument that holds an idempotency key, by which the server recognises a retried call.
+        key_argument: Option<String> = text();
     }
 }
 
@@ -178,43 +144,35 @@ impl Default for BreakerPolicy {
     }
 }
 
-/// When a circuit breaker opens and closes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default)]
-pub struct BreakerRule {
-    /// The number of failures in a row that opens the breaker.
-    pub failures: u32,
-    /// The percentage of recent calls above which failures open the breaker as well; zero for never.
-    pub percent: u32,
-    /// How many recent calls `percent` is computed over.
-    pub of: usize,
-    /// How long the breaker stays open.
-    #[serde(with = "duration_text")]
-    pub open: Duration,
-    /// How many calls it then lets through at once to test the server.
-    pub probes: u32,
-    /// How many of these calls must succeed before the breaker closes.
-    pub successes: u32,
-}
-
-impl BreakerRule {
-    /// The default, also shown by the table of fields.
-    pub(super) const DEFAULT: Self = Self {
-        failures: 5,
-        percent: 0,
-        of: 10,
-        open: Duration::from_secs(30),
-        probes: 1,
-        successes: 1,
-    };
-}
-
-impl Default for BreakerRule {
-    /// Opens after five failures in a row for 30 seconds, then lets one probe through.
-    fn default() -> Self {
-        Self::DEFAULT
+settings! {
+    /// When a circuit breaker opens and closes.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+    #[serde(default)]
+    pub struct BreakerRule in breaker = "breaker" {
+        /// The number of failures in a row that opens the breaker.
+        failures: u32 = small((1, 1000), 5).aka(&["failure_threshold", "max_failures"]);
+        /// The percentage of recent calls above which failures open the breaker as well; 0 for never.
+        percent: u32 = small((0, 100), 0).aka(&["failure_rate", "error_percent"]).of_presets();
+        /// How many recent calls `percent` is computed over.
+        of: usize = count((1, 1000), 10).aka(&["min_requests", "window"]).of_presets();
+        /// How long the breaker stays open.
+        open: Duration as "duration_text" = duration(OPEN, 30).aka(&["open_time", "open_timeout", "timeout"]);
+        /// How many calls it then lets through at once to test the server.
+        probes: u32 = small((1, 1000), 1).aka(&["half_open", "half_open_max", "half_open_probes"]).of_presets();
+        /// How many of these calls must succeed before the breaker closes.
+        successes: u32 = small((1, 1000), 1).aka(&["success_threshold"]).of_presets();
+    }
+    keys {
+        /// Whether the circuit breaker is used.
+        enabled: bool = flag(true);
     }
 }
+
+/// An hour at most.
+const OPEN: Kind = Kind::Duration {
+    min: 1,
+    max: 3600 * 1000,
+};
 
 impl BreakerRule {
     /// Clamps all numbers: at least one failure, probe and success, and open for an hour at most.

@@ -4,62 +4,44 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use super::duration_text;
+use super::{
+    duration_text,
+    key::{count, limit, size},
+    settings::settings,
+};
 
-/// Timeouts and size limits of one server.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default)]
-pub struct Limits {
-    /// The timeout from spawn or connect until the server has answered the handshake.
-    #[serde(with = "duration_text")]
-    pub connect_timeout: Duration,
-    /// The timeout for listing the tools, all pages together, and again for listing everything else that the server offers.
-    #[serde(with = "duration_text")]
-    pub list_timeout: Duration,
-    /// The timeout for one call; every progress notification restarts it.
-    #[serde(with = "duration_text")]
-    pub call_timeout: Duration,
-    /// The timeout for one call regardless of progress.
-    #[serde(with = "duration_text")]
-    pub call_total_timeout: Duration,
-    /// The timeout for writing one message.
-    #[serde(with = "duration_text")]
-    pub write_timeout: Duration,
-    /// How long a stdio server may stay silent before it is asked in the other era, too.
-    #[serde(with = "duration_text")]
-    pub era_silence: Duration,
-    /// How long a server has to exit after its input is closed, and again after it is sent a termination signal.
-    #[serde(with = "duration_text")]
-    pub stop_timeout: Duration,
-    /// The largest message, in bytes.
-    pub max_message: usize,
-    /// The most pages of one listing.
-    pub max_pages: usize,
-    /// The most items of one listing.
-    pub max_items: usize,
-    /// The most calls in flight at once.
-    pub max_in_flight: usize,
-}
-
-impl Limits {
-    /// The default, also shown by the table of fields.
-    pub(super) const DEFAULT: Self = Self {
-        connect_timeout: Duration::from_secs(30),
-        list_timeout: Duration::from_secs(30),
-        call_timeout: Duration::from_secs(60),
-        call_total_timeout: Duration::from_secs(600),
-        write_timeout: Duration::from_secs(10),
-        era_silence: Duration::from_secs(2),
-        stop_timeout: Duration::from_secs(2),
-        max_message: 8 << 20,
-        max_pages: 100,
-        max_items: 2048,
-        max_in_flight: 32,
-    };
-}
-
-impl Default for Limits {
-    fn default() -> Self {
-        Self::DEFAULT
+settings! {
+    /// Timeouts and size limits of one server.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+    #[serde(default)]
+    pub struct Limits in limit_keys of server {
+        /// The timeout from spawn or connect until the server has answered the handshake.
+        connect_timeout: Duration as "duration_text" = limit(30)
+            .aka(&["startup_timeout", "init_timeout", "connection_timeout", "start_timeout"])
+            .for_all(&["startup_timeout", "init_timeout", "connection_timeout"])
+            .common();
+        /// The timeout for listing the tools of a server, all pages together, and again for listing everything else it offers.
+        list_timeout: Duration as "duration_text" = limit(30).aka(&["list_tools_timeout"]).for_all(&[]);
+        /// The timeout for one call; every progress notification restarts it.
+        call_timeout: Duration as "duration_text" = limit(60)
+            .aka(&["timeout", "request_timeout", "tool_timeout", "tool_call_timeout", "read_timeout"])
+            .for_all(&["default_timeout", "request_timeout", "tool_timeout"])
+            .common();
+        /// The timeout for one call regardless of progress; at least `call_timeout`.
+        call_total_timeout: Duration as "duration_text" = limit(600).aka(&["max_total_timeout"]).for_all(&[]);
+        /// The timeout for writing one message.
+        write_timeout: Duration as "duration_text" = limit(10).reconnects().for_all(&[]);
+        /// How long a stdio server may stay silent before the other era is tried.
+        era_silence: Duration as "duration_text" = limit(2).aka(&["discover_timeout"]).for_all(&[]);
+        /// How long a server has to exit after its input is closed, and again after it is sent a termination signal.
+        stop_timeout: Duration as "duration_text" = limit(2).aka(&["shutdown_timeout"]).reconnects().for_all(&[]);
+        /// The largest message.
+        max_message: usize = size((1024, 1 << 30), 8 << 20).aka(&["max_message_bytes", "max_message_size"]).reconnects().for_all(&[]);
+        /// The most pages of one listing.
+        max_pages: usize = count((1, 100_000), 100).for_all(&[]);
+        /// The most items of one listing.
+        max_items: usize = count((1, 1_000_000), 2048).aka(&["max_tools"]).for_all(&[]);
+        /// The most calls in flight at once.
+        max_in_flight: usize = count((1, 65_536), 32).aka(&["concurrency", "concurrent", "max_concurrent", "max_concurrency"]).for_all(&[]);
     }
 }

@@ -10,8 +10,7 @@ use super::{
     expand::Env,
     field::Via,
     fields::{SERVER, TOP, TopTable, server, top as top_fields},
-    from_setting::Naming,
-    import, layers,
+    from_setting, import, layers,
     loaded::{Loaded, Origin, PendingTrust},
     misconfigured::Misconfigured,
     problem::{MAX_PROBLEMS, Problem, Report, Severity, join},
@@ -66,14 +65,14 @@ fn load(sources: &[Source], env: &Env<'_>) -> Loaded {
         .map(|source| Layer::read(source, env, &mut loaded))
         .collect();
     // Project files come last, wherever they are in the list: they can only make the others stricter.
-    let mut preset = TopTable::new(&loaded.top).set(&top_fields::PRESET);
+    let mut preset = TopTable::new(&loaded.top).set(&top_fields::preset);
     for layer in &mut layers {
         layer.tighten(&mut loaded);
-        preset = preset.or_else(|| TopTable::new(&layer.own_top).set(&top_fields::PRESET));
+        preset = preset.or_else(|| TopTable::new(&layer.own_top).set(&top_fields::preset));
     }
     let masking = masking::layered(
         &Masking::default(),
-        TopTable::new(&loaded.top).find(&top_fields::MASKING),
+        TopTable::new(&loaded.top).find(&top_fields::masking),
     );
     let lost: Vec<Problem> = layers
         .iter()
@@ -91,14 +90,8 @@ fn load(sources: &[Source], env: &Env<'_>) -> Loaded {
     let config = &mut loaded.config;
     let top = TopTable::new(&loaded.top);
     config.preset = preset.unwrap_or_default();
-    config.limits = BoardLimits {
-        max_servers: top.get(&top_fields::MAX_SERVERS),
-        max_processes: top.get(&top_fields::MAX_PROCESSES),
-        max_starts: top.get(&top_fields::MAX_STARTS),
-        max_buffered: top.get(&top_fields::MAX_BUFFERED),
-    };
-    let written = top.set(&top_fields::NAMING).and_then(|naming| naming.0.ok());
-    config.naming = written.unwrap_or_else(|| config.preset.naming());
+    config.limits = BoardLimits::default().overlay(top);
+    config.naming = top.set(&top_fields::naming).unwrap_or_else(|| config.preset.naming());
     config.masking = masking;
     config.audit = audit::audit(top);
     config.views = views::views(top);
@@ -134,10 +127,12 @@ fn top(rest: Vec<Entry>, base: Option<&Path>, env: &Env<'_>, report: &mut Report
     resolve::check_gateway(&mut top, report);
     resolve::check(&top, "", report);
     let table = TopTable::new(&top);
-    if let Some(found) = table.find(&top_fields::MASKING) {
+    if let Some(found) = table.find(&top_fields::masking) {
         masking::check(report, "", found);
     }
-    if let (Some(Naming(Err(error))), Some(found)) = (table.set(&top_fields::NAMING), table.find(&top_fields::NAMING)) {
+    if let Some(found) = table.find(&top_fields::naming)
+        && let Some(Err(error)) = from_setting::naming(&found.setting)
+    {
         report.error(found.at, &found.key, error.to_string());
     }
     top
@@ -295,7 +290,7 @@ impl<'a> Layer<'a> {
 
 /// Whether servers that do not say so themselves are required.
 fn required(top: &Values) -> bool {
-    let required = top.find(&server::REQUIRED.field);
+    let required = top.find(&server::required.field);
     required.is_some_and(|found| matches!(found.setting, Setting::Bool(true)))
 }
 
@@ -412,7 +407,7 @@ fn is_disabled(settings: &[Entry]) -> bool {
             return false;
         };
         let disabled = Value::Bool(found.via == Some(Via::Negated));
-        found.field.name == server::ENABLED.name && setting.value.value == disabled
+        found.field.name == server::enabled.name && setting.value.value == disabled
     })
 }
 
@@ -457,7 +452,7 @@ fn stray(entry: &Entry) -> Option<String> {
 
 /// Merges top-level settings: those of the later source win, except that a queue gets the larger of two sizes.
 fn merge_top(top: Values, loaded: &mut Loaded) {
-    for (name, queue) in TopTable::new(&top).get(&top_fields::QUEUES) {
+    for (name, queue) in TopTable::new(&top).get(&top_fields::queues) {
         let known = loaded.config.queues.entry(name).or_insert(queue);
         known.concurrent = known.concurrent.max(queue.concurrent);
     }

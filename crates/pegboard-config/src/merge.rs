@@ -8,7 +8,7 @@ use super::{
     fields::{SERVER, breaker, call_arguments, restart, result, retry, sandbox, server, summarise},
     from_setting::FromSetting as _,
     key::Table,
-    lifecycle::Probe,
+    lifecycle::{Probe, health_keys},
     setting::{Found, Setting, Values},
 };
 
@@ -17,36 +17,36 @@ type Expand = fn(&Setting) -> Option<(&'static Field, Setting)>;
 
 /// Tables that have a short form.
 static SHORT_FORMS: [(&Field, Expand); 6] = [
-    (&server::RESTART.field, |setting| {
-        switch(&restart::ENABLED.field, setting)
+    (&server::restart.field, |setting| {
+        switch(&restart::enabled.field, setting)
     }),
-    (&server::BREAKER.field, |setting| {
-        switch(&breaker::ENABLED.field, setting)
+    (&server::breaker.field, |setting| {
+        switch(&breaker::enabled.field, setting)
     }),
-    (&server::SUMMARISE.field, |setting| {
-        switch(&summarise::ENABLED.field, setting)
+    (&server::summarise.field, |setting| {
+        switch(&summarise::enabled.field, setting)
     }),
-    (&server::RETRY.field, |setting| match setting {
-        Setting::Count(_) => Some((&retry::ATTEMPTS.field, setting.clone())),
-        Setting::Word(_) => Some((&retry::MODE.field, setting.clone())),
+    (&server::retry.field, |setting| match setting {
+        Setting::Count(_) => Some((&retry::attempts.field, setting.clone())),
+        Setting::Word(_) => Some((&retry::mode.field, setting.clone())),
         _ => None,
     }),
-    (&server::SANDBOX.field, |setting| match setting {
-        Setting::Word(_) => Some((&sandbox::LEVEL.field, setting.clone())),
-        Setting::Bool(true) => Some((&sandbox::LEVEL.field, Setting::Word("basic"))),
-        Setting::Bool(false) => Some((&sandbox::LEVEL.field, Setting::Word("off"))),
+    (&server::sandbox.field, |setting| match setting {
+        Setting::Word(_) => Some((&sandbox::level.field, setting.clone())),
+        Setting::Bool(true) => Some((&sandbox::level.field, Setting::Word("basic"))),
+        Setting::Bool(false) => Some((&sandbox::level.field, Setting::Word("off"))),
         _ => None,
     }),
-    (&server::CALL_ARGUMENTS.field, |setting| match setting {
-        Setting::Word(_) => Some((&call_arguments::CHECK.field, setting.clone())),
+    (&server::call_arguments.field, |setting| match setting {
+        Setting::Word(_) => Some((&call_arguments::check.field, setting.clone())),
         _ => None,
     }),
 ];
 
 /// Fields that are short for a field of `result`.
 static OF_RESULT: [(&Field, &Field); 2] = [
-    (&server::MAX_RESULT.field, &result::MAX_BYTES.field),
-    (&server::STRUCTURED.field, &result::STRUCTURED.field),
+    (&server::max_result.field, &result::max_bytes.field),
+    (&server::structured.field, &result::structured.field),
 ];
 
 /// The short form of a table with `enabled`: a boolean or `off`.
@@ -61,7 +61,7 @@ fn switch(enabled: &'static Field, setting: &Setting) -> Option<(&'static Field,
 
 /// Whether a field is a table that is merged key by key.
 pub(super) fn is_merged(field: &Field) -> bool {
-    field.name == server::RESULT.name || SHORT_FORMS.iter().any(|(short, _)| short.name == field.name)
+    field.name == server::result.name || SHORT_FORMS.iter().any(|(short, _)| short.name == field.name)
 }
 
 /// Replaces every short form by the table that it is short for.
@@ -76,7 +76,7 @@ pub(super) fn expanded(mut values: Values) -> Values {
     }
     for (field, part) in &OF_RESULT {
         let Some(short) = values.remove(field) else { continue };
-        match values.find_mut(&server::RESULT) {
+        match values.find_mut(&server::result) {
             Some(Found {
                 setting: Setting::Table(table),
                 ..
@@ -91,7 +91,7 @@ pub(super) fn expanded(mut values: Values) -> Values {
                 let found = short.beside(Setting::Bool(true));
                 table.insert(part, short);
                 let setting = Setting::Table(table);
-                values.insert(&server::RESULT, Found { setting, ..found });
+                values.insert(&server::result, Found { setting, ..found });
             }
         }
     }
@@ -105,11 +105,11 @@ pub(super) fn fill_from_weaker(values: &mut Values, lower: Values, other: Applie
     // Decided before the loop: settings of the same layer do not contradict each other.
     let are_probes_wanted = are_probes_wanted(values);
     for (name, mut found) in lower.into_iter() {
-        let Some(field) = SERVER.fields.iter().find(|field| field.name == name) else {
+        let Some(field) = SERVER.fields().find(|field| field.name == name) else {
             continue;
         };
         // Masking of a server extends that of all servers; `resolve` merges the two.
-        let is_separate = field.name == server::MASKING.name;
+        let is_separate = field.name == server::masking.name;
         let is_contradicted = are_probes_wanted && turns_probes_off(field, &found);
         if is_separate || field.applies == other || is_contradicted {
             continue;
@@ -130,12 +130,12 @@ pub(super) fn fill_from_weaker(values: &mut Values, lower: Values, other: Applie
 
 /// Whether the settings have an interval between health probes, which means that there are probes.
 fn are_probes_wanted(values: &Values) -> bool {
-    let interval = Table::<server::In>::new(values).set(&server::HEALTH_INTERVAL);
-    interval.is_some_and(|interval| interval.0.is_some())
+    let interval = Table::<server::In>::new(values).set(&health_keys::interval);
+    interval.is_some_and(|interval| interval.is_some())
 }
 
 fn turns_probes_off(field: &Field, found: &Found) -> bool {
-    field.name == server::HEALTH_PROBE.name && Probe::from_setting(&found.setting) == Some(Probe::Never)
+    field.name == health_keys::probe.name && Probe::from_setting(&found.setting) == Some(Probe::Never)
 }
 
 /// Fields of a weaker table that are dropped if the stronger table sets certain fields.
@@ -149,40 +149,44 @@ struct Void {
 static VOIDS: [Void; 6] = [
     // A written limit is exact, so a weaker table's ceiling does not raise it.
     Void {
-        table: &server::RESULT.field,
-        where_set: &[&result::MAX_BYTES.field],
-        fields: &[&result::MAX_BYTES.field, &result::CEILING.field],
+        table: &server::result.field,
+        where_set: &[&result::max_bytes.field],
+        fields: &[&result::max_bytes.field, &result::ceiling.field],
     },
     // Alternatives: a stronger one replaces the weaker ones.
     Void {
-        table: &server::RETRY.field,
-        where_set: &[&retry::MODE.field, &retry::KEY_ARGUMENT.field],
-        fields: &[&retry::MODE.field, &retry::KEY_ARGUMENT.field, &retry::UNSAFE.field],
+        table: &server::retry.field,
+        where_set: &[&retry::mode.field, &retry::key_argument.field],
+        fields: &[
+            &retry::mode.field,
+            &retry::key_argument.field,
+            &retry::even_if_run.field,
+        ],
     },
     // A schedule for restarts implies restarts.
     Void {
-        table: &server::RESTART.field,
-        where_set: &[&restart::BACKOFF.field, &restart::MAX_ATTEMPTS.field],
-        fields: &[&restart::ENABLED.field],
+        table: &server::restart.field,
+        where_set: &[&restart::backoff.field, &restart::max_attempts.field],
+        fields: &[&restart::enabled.field],
     },
     Void {
-        table: &server::BREAKER.field,
+        table: &server::breaker.field,
         where_set: &[],
-        fields: &[&breaker::ENABLED.field],
+        fields: &[&breaker::enabled.field],
     },
     Void {
-        table: &server::SUMMARISE.field,
+        table: &server::summarise.field,
         where_set: &[],
-        fields: &[&summarise::ENABLED.field],
+        fields: &[&summarise::enabled.field],
     },
     // An API key is sent only to the URL of the same layer.
     Void {
-        table: &server::SUMMARISE.field,
-        where_set: &[&summarise::URL.field],
+        table: &server::summarise.field,
+        where_set: &[&summarise::url.field],
         fields: &[
-            &summarise::URL.field,
-            &summarise::MODEL.field,
-            &summarise::API_KEY.field,
+            &summarise::url.field,
+            &summarise::model.field,
+            &summarise::api_key.field,
         ],
     },
 ];
@@ -197,9 +201,9 @@ fn fill(table: &Field, higher: &mut Values, mut lower: Values) {
             }
         }
     }
-    if table.name == server::SUMMARISE.name && lower.find(&summarise::URL).is_some() {
-        higher.remove(&summarise::MODEL);
-        higher.remove(&summarise::API_KEY);
+    if table.name == server::summarise.name && lower.find(&summarise::url).is_some() {
+        higher.remove(&summarise::model);
+        higher.remove(&summarise::api_key);
     }
     higher.fill_from(lower);
 }

@@ -107,7 +107,7 @@ impl Misconfigured {
             why: why.join("; "),
             problems,
             transport: transport(settings),
-            required: find(settings, &server::REQUIRED).map_or(required, |own| *own == Value::Bool(true)),
+            required: find(settings, &server::required).map_or(required, |own| *own == Value::Bool(true)),
             pending_trust: None,
         }
     }
@@ -123,11 +123,11 @@ fn find<'a>(settings: &'a [Entry], field: &Field) -> Option<&'a Value> {
 }
 
 fn transport(settings: &[Entry]) -> Option<&'static str> {
-    if let Some(Value::Text(word)) = find(settings, &server::TYPE) {
+    if let Some(Value::Text(word)) = find(settings, &server::kind) {
         let word = find_word(TransportKind::WORDS, word)?;
         return Some(if word == "remote" { "http" } else { word });
     }
-    match (find(settings, &server::COMMAND), find(settings, &server::URL)) {
+    match (find(settings, &server::command), find(settings, &server::url)) {
         (Some(_), None) => Some("stdio"),
         (None, Some(Value::Text(url))) => Some(match url.trim().trim_end_matches('/') {
             url if url.starts_with("ws:") || url.starts_with("wss:") => "websocket",

@@ -1,7 +1,7 @@
 //! The policy of one server: sharing, queues, caching, approval, retries, health probes, masking and results.
 
 mod call_limits;
-mod results;
+pub(crate) mod results;
 
 pub use call_limits::{Rate, Taint};
 pub use results::{Images, Join, Results, Structured, Summarise, SummaryModel, TooLong};
@@ -11,10 +11,21 @@ use std::{collections::BTreeMap, time::Duration};
 use serde::{Deserialize, Serialize};
 
 use super::{
+    choice::Capability,
     duration_text,
-    lifecycle::{BreakerPolicy, Health, IdleStop, Restart, Retry, RetryClass},
+    field::{DefaultValue, Floor, InProject, Kind, Via, Word},
+    from_setting,
+    key::{
+        LIMIT, Nested, TEXTS, WAIT, choice, count, duration, either, flag, list, map, nested, number, optional_choice,
+        optional_count, optional_flag, optional_size, text, texts, word, words,
+    },
+    lifecycle::{BreakerPolicy, Health, IdleStop, Restart, Retry, RetryClass, breaker, restart, retry},
+    project_floor::{allows_more_repeats, at_least, at_least_default, is_faster, is_more_trusted, weaker},
+    setting::Text,
+    settings::settings,
 };
-use pegboard_mask::Masking;
+use pegboard_mask::{MaskStyle, Masking};
+use results::{RESULT_SIZE, result, summarise};
 
 /// Who shares the connection to a server.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -42,9 +53,11 @@ pub enum Approval {
     Never,
 }
 
-/// What happens when the arguments of a call contain a secret of another server.
+/// What happens when the arguments of a call contain a secret of another server. The order is from the weakest to the strictest.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum OnCrossing {
+    /// The call is made. The arguments are not searched.
+    Allow,
     /// The call is made, and its reply has a warning.
     Warn,
     /// The call is made with the secret masked.
@@ -52,8 +65,6 @@ pub enum OnCrossing {
     /// The call is refused.
     #[default]
     Block,
-    /// The call is made. The arguments are not searched.
-    Allow,
 }
 
 /// What happens when a tool's definition changes after it was first listed.
@@ -140,15 +151,19 @@ pub enum Check {
     Strict,
 }
 
-/// How the arguments of a call are parsed and validated.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default)]
-#[non_exhaustive]
-pub struct ArgumentRules {
-    /// How text is parsed.
-    pub read: Reading,
-    /// How the arguments are validated.
-    pub check: Check,
+settings! {
+    /// How the arguments of a call are parsed and validated.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+    #[serde(default)]
+    #[non_exhaustive]
+    pub struct ArgumentRules in call_arguments = "call_arguments" {
+        /// How text is parsed into arguments: only JSON; JSON with common mistakes repaired; JSON, YAML, `key: value` pairs or plain text; or the
+        /// same, guided by the tool's schema.
+        read: Reading = choice().aka(&["reading"]).of_presets();
+        /// How arguments are validated against the tool's schema: not at all, only that required ones are present, all but unknown ones, or all.
+        /// `relaxed` and `coerce` convert types where that makes a value valid.
+        check: Check = choice().aka(&["validation"]);
+    }
 }
 
 /// What happens when structured content does not match the tool's output schema.
@@ -164,22 +179,45 @@ pub enum OutputCheck {
     Error,
 }
 
-/// Settings of one tool, or of the tools that a glob matches.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default)]
-pub struct ToolPolicy {
-    /// Whether the tool may be used; `Some(false)` hides it.
-    pub enabled: Option<bool>,
-    /// Whether a person must approve its calls; overrides [`Policy::approval`].
-    pub approval: Option<Approval>,
-    /// Instructions for the model about the tool.
-    pub instructions: Option<String>,
-    /// Capabilities that a view must all be granted to see the tool.
-    pub requires: Vec<String>,
-    /// How often one view may call the tool.
-    pub rate: Option<Rate>,
-    /// The most identical calls; overrides [`Policy::loop_limit`].
-    pub loop_limit: Option<usize>,
+settings! {
+    /// Settings of one tool, or of the tools that a glob matches.
+    #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+    #[serde(default)]
+    pub struct ToolPolicy in tool = "tool" {
+        /// Whether the tool may be used; `false` hides it as `deny` does.
+        enabled: Option<bool> = optional_flag().converted(&[("disabled", Via::Negated)]);
+        /// Whether a person must approve its calls; overrides `approval` of the server.
+        approval: Option<Approval> = optional_choice().aka(&["approval_mode"]);
+        /// Instructions for the model about the tool.
+        instructions: Option<String> = text().aka(&["notes"]);
+        /// Capabilities that an agent's view must all be granted, in addition to the tool itself.
+        requires: Vec<String> = texts().aka(&["required_capabilities"]).shown(DefaultValue::None);
+        /// How often one agent may call the tool, such as `10/min`, in addition to `rate` of the server.
+        rate: Option<Rate> = text().aka(&["rate_limit"]);
+        /// How often one agent may repeat a call of the tool with the same arguments and the same kind of outcome within ten minutes; overrides
+        /// `loop_limit` of the server.
+        loop_limit: Option<usize> = optional_count((0, 1_000_000));
+    }
+    keys {
+        /// Whether a call that may have run can be retried: never, safe (the tool only reads), or idempotent.
+        retry: Option<RetryClass> = either(&[words::<RetryClass>(), Kind::Table(&tool_retry::SECTION)], None, DefaultValue::None)
+            .via(from_setting::tool_retry);
+        /// The queue that its calls wait in, instead of the server's queue.
+        queue: Option<String> = text();
+        /// The largest result that is passed on unchanged; short for `result.max_bytes`.
+        max_result: Option<usize> = optional_size(RESULT_SIZE).aka(&["max_result_bytes"]);
+        /// Which form of a result becomes its text; short for `result.structured`.
+        structured: Option<Structured> = optional_choice();
+        /// How its results are limited and formatted.
+        result: Nested<result::In> = nested(Kind::Table(&result::SECTION)).aka(&["results"]);
+    }
+}
+
+settings! {
+    tool_retry = "tool_retry" {
+        /// The argument that holds an idempotency key, by which the server recognises a retried call.
+        key_argument: Option<String> = text();
+    }
 }
 
 impl ToolPolicy {
@@ -200,74 +238,207 @@ impl ToolPolicy {
     }
 }
 
-/// How the calls and results of a server are handled. Loading warns about settings that have no effect yet.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default)]
-pub struct Policy {
-    /// Who shares the connection.
-    pub scope: Scope,
-    /// What is listed besides tools.
-    pub capabilities: Capabilities,
-    /// The queue that calls wait in; `None` for the default queue.
-    pub queue: Option<String>,
-    /// Queues of individual tools, by name or glob; they override `queue`.
-    pub tool_queues: BTreeMap<String, String>,
-    /// Whether calls run one at a time.
-    pub serial: bool,
-    /// How long results of tools with `readOnlyHint` are cached, if the server is trusted; `None` for not at all.
-    #[serde(with = "duration_text")]
-    pub cache: Option<Duration>,
-    /// How long results of individual tools are cached, by name or glob; `None` for not at all.
-    #[serde(with = "duration_text")]
-    pub tools_cache: BTreeMap<String, Option<Duration>>,
-    /// Globs of the tools that are listed even when there are too many to list all.
-    pub always_load: Vec<String>,
-    /// Which calls a person must approve.
-    pub approval: Approval,
-    /// Globs of the tools that never need approval.
-    pub approval_exempt: Vec<String>,
-    /// Settings of individual tools, by name or glob.
-    pub tools: BTreeMap<String, ToolPolicy>,
-    /// How often one view may call tools of the server; `None` for no limit.
-    pub rate: Option<Rate>,
-    /// The most calls of one view with the same tool, the same arguments and the same kind of outcome within ten minutes; zero for no limit.
-    pub loop_limit: usize,
-    /// What happens to calls of high risk after the agent has read output of an untrusted server.
-    pub taint: Taint,
-    /// Whether `allow` and `deny` ignore case.
-    pub case_insensitive: bool,
-    /// What happens when the arguments of a call contain a secret of another server.
-    pub crossing: OnCrossing,
-    /// What happens when a tool's definition changes.
-    pub pins: Pins,
-    /// What happens when a definition looks like an attack.
-    pub scan: Scan,
-    /// Whether calls of individual tools can be retried, by name or glob.
-    pub tool_retry: BTreeMap<String, RetryClass>,
-    /// Which calls are retried, and how often.
-    pub retry: Retry,
-    /// When the server is stopped because it is idle.
-    pub idle_stop: IdleStop,
-    /// How the server is restarted.
-    pub restart: Restart,
-    /// How the health of the server is probed.
-    pub health: Health,
-    /// When calls are rejected because the server keeps failing; `None` for the board's policy.
-    pub breaker: Option<BreakerPolicy>,
-    /// Whether the annotations of tools are trusted.
-    pub trust: bool,
-    /// How arguments are parsed and validated.
-    pub call_arguments: ArgumentRules,
-    /// What happens when structured content does not match the tool's output schema.
-    pub output_check: OutputCheck,
-    /// What is masked in the server's output.
-    pub masking: Masking,
-    /// How results are limited and formatted.
-    pub result: Results,
-    /// How results of individual tools are limited and formatted, by name or glob.
-    pub tool_results: BTreeMap<String, Results>,
-    /// When long results are summarised; `None` for never.
-    pub summarise: Option<Summarise>,
+settings! {
+    /// How the calls and results of a server are handled. Loading warns about settings that have no effect yet.
+    #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+    #[serde(default)]
+    pub struct Policy in policy_keys of server {
+        /// Who shares the connection: all agents; none, each session has its own; or all, over up to four connections with `pool(4)`.
+        scope: Scope = either(SCOPE_KINDS, Scope::Shared, DefaultValue::Text("shared"))
+            .converted(&[("shared", Via::SharedFlag)])
+            .protects()
+            .floor(Floor::Both)
+            .reconnects()
+            .for_all(&[])
+            .common();
+        /// After how long without a call the server is stopped; the next call starts it. `auto` is five minutes for shared servers that start lazily
+        /// and are not required, else never.
+        idle_stop: IdleStop = either(&[Kind::Word(IDLE_WORDS), LIMIT], IdleStop::Auto, DefaultValue::Text("auto"))
+            .aka(&["idle_timeout", "idle_ttl"])
+            .for_all(&[]);
+        /// The queue that its calls wait in.
+        queue: Option<String> = text();
+        /// Whether its calls run one after the other.
+        serial: bool = flag(false).converted(&[("supports_parallel_tool_calls", Via::Negated)]);
+        /// How long results of tools with `readOnlyHint` are cached, if the server is trusted; `true` means five minutes.
+        cache: Option<Duration> as "duration_text" = either(TTL, None, DefaultValue::Bool(false))
+            .aka(&["cache_ttl", "response_cache"])
+            .via(from_setting::lifetime);
+        /// How long results of individual tools are cached, by name or glob; results of tools that declare that they write are never cached.
+        tools_cache: BTreeMap<String, Option<Duration>> as "duration_text" = map(&Kind::Either(TTL)).via(from_setting::lifetimes);
+        /// Tools that are listed even when there are too many to list all, by name or glob; `true` for all.
+        always_load: Vec<String> = either(&[Kind::Bool, TEXTS], Vec::new(), DefaultValue::EmptyList).via(from_setting::globs);
+        /// Which calls a person must approve.
+        approval: Approval = choice().aka(&["approval_mode", "default_tools_approval_mode"]).protects().floor(at_least::<Approval>()).in_project(InProject::Approval).for_all(&[]).common();
+        /// Globs of the tools that never need approval.
+        approval_exempt: Vec<String> = texts().aka(&["always_allow", "auto_approve"]);
+        /// How often one agent may call tools of the server, such as `60/min`; further calls are refused until there is room.
+        rate: Option<Rate> = text().aka(&["rate_limit"]).protects().floor(Floor::Users(|own, users| weaker(own, users, is_faster))).for_all(&[]);
+        /// How often one agent may repeat a call with the same arguments and the same kind of outcome within ten minutes; zero means no limit.
+        loop_limit: usize = count((0, 1_000_000), 0).protects().floor(Floor::Users(|own, users| weaker(own, users, allows_more_repeats))).for_all(&[]);
+        /// What happens to calls of high risk after the agent has read output of an untrusted server: nothing, they need approval, or they are
+        /// refused.
+        taint: Taint = choice().protects().floor(at_least::<Taint>()).for_all(&[]);
+        /// Whether `allow` and `deny` ignore case.
+        case_insensitive: bool = flag(false).aka(&["ignore_case"]).protects().floor(Floor::Both).for_all(&[]).of_presets();
+        /// What happens when a call would send a secret of another server to this one: the call is refused, the secret is masked, the reply has a
+        /// warning, or nothing.
+        crossing: OnCrossing = choice().protects().floor(at_least_default::<OnCrossing>()).for_all(&[]);
+        /// What happens when a tool's definition changes: `warn` reports it, `block` holds changed and new tools until a person accepts them,
+        /// `approve` also those of a new server.
+        pins: Pins = choice().aka(&["pinning"]).protects().floor(at_least_default::<Pins>()).for_all(&[]);
+        /// What happens when a tool's definition looks like an attack on the model: `warn` reports it, `block` holds the tool until a person accepts
+        /// it.
+        scan: Scan = choice().aka(&["scanner"]).protects().floor(at_least_default::<Scan>()).for_all(&[]);
+        /// Whether the annotations of its tools are trusted.
+        trust: bool = either(&[Kind::Bool, Kind::Word(&[word("trusted"), word("untrusted")])], false, DefaultValue::Bool(false))
+            .aka(&["trusted"])
+            .via(from_setting::trust)
+            .floor(Floor::Default(is_more_trusted))
+            .common();
+        /// What happens when structured content does not match the tool's output schema.
+        output_check: OutputCheck = choice().protects().floor(Floor::Both).for_all(&[]);
+    }
+    keys {
+        /// What is requested from the server if it declares it: tools (always), resources, prompts.
+        capabilities: Vec<Capability> = list(&words::<Capability>())
+            .aka(&["primitives"])
+            .shown(DefaultValue::Texts(&["tools", "resources", "prompts"]))
+            .protects()
+            .floor(Floor::Both)
+            .for_all(&[]);
+        /// Settings of individual tools, by name or glob.
+        tools: BTreeMap<String, Nested<tool::In>> = map(&Kind::Table(&tool::SECTION))
+            .aka(&["tool_overrides"])
+            .shown(DefaultValue::None)
+            .protects()
+            .common();
+        /// How the server is restarted after it ended; with `false` the next call restarts it.
+        restart: Nested<restart::In> = nested(Kind::Either(&[Kind::Bool, Kind::Table(&restart::SECTION)])).aka(&["reconnect"]).for_all(&[]);
+        /// How long calls wait, counted from the first start, while failed starts are retried; with zero they fail with the first failed start.
+        start_wait: Duration = duration(WAIT, 0).aka(&["acquire_timeout", "acquire_wait"]).shown(DefaultValue::Text("0s")).of_presets();
+        /// The circuit breaker: when calls are rejected at once because the server keeps failing.
+        breaker: Nested<breaker::In> = nested(Kind::Either(&[Kind::Bool, Kind::Word(&[word("off")]), Kind::Table(&breaker::SECTION)]))
+            .aka(&["circuit_breaker"])
+            .for_all(&["circuit_breaker"]);
+        /// Which failed calls are retried: the most retries, or the `mode` of tools without a `retry` of their own.
+        retry: Nested<retry::In> = nested(Kind::Either(&[number(0, 100), words::<RetryClass>(), Kind::Table(&retry::SECTION)]))
+            .aka(&["retries"])
+            .for_all(&[]);
+        /// How the arguments of calls are parsed and validated against the tool's schema; a single word is short for `check`.
+        call_arguments: Nested<call_arguments::In> = nested(Kind::Either(&[words::<Check>(), Kind::Table(&call_arguments::SECTION)]))
+            .aka(&["tool_arguments"])
+            .protects()
+            .floor(Floor::Both)
+            .for_all(&["tool_arguments"]);
+        /// What is masked in the server's output.
+        masking: Nested<masking::In> = nested(Kind::Either(&[Kind::Bool, Kind::Table(&masking::SECTION)])).aka(&["data_masking"]).protects().common();
+        /// When long results are summarised.
+        summarise: Nested<summarise::In> = nested(Kind::Either(&[Kind::Bool, Kind::Table(&summarise::SECTION)]))
+            .aka(&["summarize", "summarization", "summarisation"])
+            .for_all_as(
+                "When long results are summarised, and by which model; servers may override it.",
+                &["summarize", "summarization", "summarisation"],
+            );
+        /// The largest result that is passed on unchanged; short for `result.max_bytes`.
+        max_result: Option<usize> = optional_size(RESULT_SIZE).aka(&["tool_response_max_bytes", "max_result_bytes"]).for_all(&[]).common();
+        /// Which form of a result becomes its text; short for `result.structured`.
+        structured: Option<Structured> = optional_choice().for_all(&[]);
+        /// How its results are limited and formatted.
+        result: Nested<result::In> = nested(Kind::Table(&result::SECTION))
+            .aka(&["results"])
+            .protects()
+            .floor(Floor::Both)
+            .for_all_as("How the results of every server are limited and formatted.", &["results"]);
+    }
+    fields {
+        /// What is listed besides tools.
+        capabilities: Capabilities = Capabilities::default();
+        /// Queues of individual tools, by name or glob; they override `queue`.
+        tool_queues: BTreeMap<String, String> = BTreeMap::new();
+        /// Settings of individual tools, by name or glob.
+        tools: BTreeMap<String, ToolPolicy> = BTreeMap::new();
+        /// Whether calls of individual tools can be retried, by name or glob.
+        tool_retry: BTreeMap<String, RetryClass> = BTreeMap::new();
+        /// Which calls are retried, and how often.
+        retry: Retry = Retry::default();
+        /// How the server is restarted.
+        restart: Restart = Restart::default();
+        /// How the health of the server is probed.
+        health: Health = Health::default();
+        /// When calls are rejected because the server keeps failing; `None` for the board's policy.
+        breaker: Option<BreakerPolicy> = None;
+        /// How arguments are parsed and validated.
+        call_arguments: ArgumentRules = ArgumentRules::default();
+        /// What is masked in the server's output.
+        masking: Masking = Masking::default();
+        /// How results are limited and formatted.
+        result: Results = Results::default();
+        /// How results of individual tools are limited and formatted, by name or glob.
+        tool_results: BTreeMap<String, Results> = BTreeMap::new();
+        /// When long results are summarised; `None` for never.
+        summarise: Option<Summarise> = None;
+    }
+}
+
+/// A time to live; numbers are milliseconds.
+const TTL: &[Kind] = &[Kind::Bool, LIMIT, number(1, 86_400_000), Kind::Word(&[word("off")])];
+
+const SCOPE_KINDS: &[Kind] = &[
+    Kind::Word(&[
+        word("shared"),
+        Word {
+            name: "session",
+            spellings: &["per_session", "dedicated"],
+        },
+    ]),
+    Kind::Text,
+    Kind::Table(&scope::SECTION),
+];
+
+const IDLE_WORDS: &[Word] = &[
+    word("auto"),
+    Word {
+        name: "off",
+        spellings: &["never", "none"],
+    },
+];
+
+settings! {
+    scope = "scope" {
+        /// The most connections in the pool.
+        pool: Option<usize> = optional_count((1, 64));
+    }
+}
+
+settings! {
+    masking = "masking" {
+        /// Whether anything besides the secrets of the config is masked.
+        enabled: bool = flag(true);
+        /// Whether the default patterns are masked.
+        defaults: bool = flag(true);
+        /// Names of further pattern groups to mask.
+        groups: Vec<Text> = texts().aka(&["pattern_groups"]);
+        /// Names of further patterns to mask.
+        patterns: Vec<Text> = texts();
+        /// Custom patterns to mask.
+        custom: Vec<Nested<pattern::In>> = list(&Kind::Table(&pattern::SECTION)).aka(&["custom_patterns"]).shown(DefaultValue::EmptyList);
+        /// Regular expressions for whole values that are never masked, even if a pattern matches them.
+        except: Vec<Text> = texts().aka(&["allow_list", "allowlist"]);
+        /// Whether only the secret is replaced, or its name as well.
+        style: MaskStyle = choice();
+    }
+}
+
+settings! {
+    pattern = "pattern" {
+        /// The regular expression to search for.
+        pattern: Option<Text> = text().aka(&["regex"]);
+        /// The text that replaces a match.
+        replacement: Option<String> = text().shown(DefaultValue::Text("[MASKED]"));
+        /// What the pattern finds.
+        description: Option<String> = text().aka(&["name"]);
+    }
 }
 
 impl Policy {
@@ -281,6 +452,13 @@ impl Policy {
             }
         }
         merged
+    }
+}
+
+settings! {
+    queue = "queue" {
+        /// The most calls in flight at once.
+        concurrent: Option<usize> = optional_count((1, 65_536)).aka(&["concurrency", "max_concurrent"]);
     }
 }
 

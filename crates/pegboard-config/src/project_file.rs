@@ -125,7 +125,7 @@ pub(super) fn env_files(servers: &[(Entry, Vec<Entry>)], base: Option<&Path>, en
     for setting in servers.iter().flat_map(|(_, settings)| settings) {
         let is_env_file = SERVER
             .find(&setting.key)
-            .is_some_and(|found| found.field.name == server::ENV_FILE.name);
+            .is_some_and(|found| found.field.name == server::env_file.name);
         if let (true, Value::Text(written)) = (is_env_file, &setting.value.value) {
             let (path, errors) = expand::expand(written, &folders);
             if errors.is_empty() {
@@ -233,7 +233,7 @@ fn reads_as_code(written: &str) -> bool {
 /// A valid setting as written, secrets redacted.
 fn shown(name: &str, setting: &Setting) -> Json {
     match setting {
-        Setting::Map(variables) if name == server::ENV.name => {
+        Setting::Map(variables) if name == server::env.name => {
             let variables = variables.iter().map(|(name, setting)| {
                 let shown = match setting {
                     Setting::Secret(text) => variable(name, &text.written),
@@ -262,16 +262,16 @@ fn shown(name: &str, setting: &Setting) -> Json {
                 other => other,
             }
         }
-        Setting::Text(url) if name == server::URL.name => reviewed_urls(&url.written).into(),
+        Setting::Text(url) if name == server::url.name => reviewed_urls(&url.written).into(),
         setting => redact::setting(name, setting),
     }
 }
 
 /// The settings that are run.
 const RUN: [&str; 3] = [
-    server::COMMAND.field.name,
-    server::ARGS.field.name,
-    server::HEADERS_HELPER.field.name,
+    server::command.field.name,
+    server::args.field.name,
+    server::headers_helper.field.name,
 ];
 
 /// Arguments, of which only the secret words are redacted.
@@ -332,7 +332,7 @@ fn without_secret_words(arg: &str) -> String {
 fn raw(section: &'static Section, entry: &Entry) -> Json {
     let field = section.find(&entry.key).map(|found| found.field);
     if let (true, Value::Map(variables)) = (
-        field.is_some_and(|field| field.name == server::ENV.name),
+        field.is_some_and(|field| field.name == server::env.name),
         &entry.value.value,
     ) {
         let variables = variables.iter().map(|entry| {
@@ -355,7 +355,7 @@ fn holds_secrets(kind: &Kind) -> bool {
         Kind::Secret => true,
         Kind::List(kind) | Kind::Map(kind) => holds_secrets(kind),
         Kind::Either(kinds) => kinds.iter().any(holds_secrets),
-        Kind::Table(section) => section.fields.iter().any(|field| holds_secrets(&field.kind)),
+        Kind::Table(section) => section.fields().any(|field| holds_secrets(&field.kind)),
         _ => false,
     }
 }

@@ -2,38 +2,13 @@
 
 use super::{
     field::Field,
-    fields::{SERVER, TOP, server},
+    fields::{SERVER, TOP},
     problem::{Problem, Report},
     spelling::{nearest, snake},
 };
 
-/// The fields that restrict what servers and models may do or see, or that hide secrets.
-static PROTECTIVE: &[&Field] = &[
-    &server::APPROVAL.field,
-    &server::MASKING.field,
-    &server::TRANSPORTS.field,
-    &server::ENV_POLICY.field,
-    &server::SCOPE.field,
-    &server::CAPABILITIES.field,
-    &server::CASE_INSENSITIVE.field,
-    &server::CALL_ARGUMENTS.field,
-    &server::OUTPUT_CHECK.field,
-    &server::RESULT.field,
-    &server::ALLOW.field,
-    &server::DENY.field,
-    &server::TOOLS.field,
-    &server::CROSSING.field,
-    &server::PINS.field,
-    &server::SCAN.field,
-    &server::TAINT.field,
-    &server::RATE.field,
-    &server::LOOP_LIMIT.field,
-    &server::SANDBOX.field,
-    &server::RLIMITS.field,
-];
-
-/// Further names of protective fields: those without a typed key, and words that people expect at the top of a file.
-const NAMES: &[&str] = &["audit", "mask", "policy", "policies", "permissions"];
+/// Words that people expect at the top of a file.
+const NAMES: &[&str] = &["mask", "policy", "policies", "permissions"];
 
 /// The errors at the top of a file that leave a protection out: an invalid value, a misspelt name, or a setting that only servers have.
 pub(super) fn lost(report: &Report) -> Vec<Problem> {
@@ -52,10 +27,10 @@ fn is_protective(path: &str) -> bool {
         return false;
     }
     if let Some(found) = TOP.find(key).or_else(|| SERVER.find(key)) {
-        let is_it = |field: &&'static Field| field.name == found.field.name;
-        return PROTECTIVE.iter().any(is_it) || NAMES.contains(&found.field.name);
+        return found.field.protects;
     }
-    let names = PROTECTIVE.iter().flat_map(|field| field.names());
+    let protective = SERVER.fields().chain(TOP.fields()).filter(|field| field.protects);
+    let names = protective.flat_map(Field::names);
     nearest(&snake(key), names.chain(NAMES.iter().copied())).is_some()
 }
 

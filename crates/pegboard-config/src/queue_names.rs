@@ -32,12 +32,12 @@ pub(super) fn bind(loaded: &mut Loaded) {
 fn unknown(name: &ServerName, values: &Values, config: &Config) -> Vec<Problem> {
     let values = ServerTable::new(values);
     let mut named: Vec<(String, String, Option<&Found>)> = Vec::new();
-    if let Some(queue) = values.get(&server::QUEUE) {
-        named.push((server::QUEUE.name.to_owned(), queue, values.find(&server::QUEUE)));
+    if let Some(queue) = values.get(&server::queue) {
+        named.push((server::queue.name.to_owned(), queue, values.find(&server::queue)));
     }
-    for (tool, table) in values.tables(&server::TOOLS) {
-        if let Some(queue) = table.get(&tool::QUEUE) {
-            named.push((format!("tools.{tool}.queue"), queue, table.find(&tool::QUEUE)));
+    for (tool, table) in values.tables(&server::tools) {
+        if let Some(queue) = table.get(&tool::queue) {
+            named.push((format!("tools.{tool}.queue"), queue, table.find(&tool::queue)));
         }
     }
     let is_known = |queue: &str| queue == DEFAULT || config.queues.contains_key(queue);

@@ -23,7 +23,8 @@ use super::{
     choice::{Capability, TransportKind},
     field::Applies,
     fields::{SERVER, ServerTable, server},
-    from_setting::{FromSetting as _, Trust},
+    from_setting::FromSetting as _,
+    lifecycle::Health,
     limits::Limits,
     policy::{Capabilities, OutputCheck, Policy},
     problem::{Report, join},
@@ -39,17 +40,17 @@ pub(super) fn check(values: &Values, path: &str, report: &mut Report) {
     results::check(values, path, report);
     lifecycle::check(values, path, report);
     tools::check_rates(values, path, report);
-    if let Some(Setting::Text(text)) = values.find(&server::ERA).map(|found| &found.setting)
-        && values.set(&server::ERA).is_none()
+    if let Some(Setting::Text(text)) = values.find(&server::era).map(|found| &found.setting)
+        && values.set(&server::era).is_none()
     {
         let message = "must be auto, probe, modern, legacy, or a version such as `2025-06-18`";
-        report.error(text.at, &join(path, server::ERA.name), message);
+        report.error(text.at, &join(path, server::era.name), message);
     }
     let (idle, total) = (
-        values.set(&server::CALL_TIMEOUT),
-        values.set(&server::CALL_TOTAL_TIMEOUT),
+        values.set(&server::call_timeout),
+        values.set(&server::call_total_timeout),
     );
-    if let (Some(idle), Some(total), Some(found)) = (idle, total, values.find(&server::CALL_TOTAL_TIMEOUT))
+    if let (Some(idle), Some(total), Some(found)) = (idle, total, values.find(&server::call_total_timeout))
         && total < idle
     {
         let path = join(path, &found.key);
@@ -72,33 +73,22 @@ pub(super) fn resolve(context: &mut Context<'_>, values: &Values) -> Option<Serv
     let transport = allowed(context, transport, values)?;
     warn_if_not_built(context, &transport);
     warn_if_unchecked(context, values);
-    if let Some(found) = values.find(&server::MASKING) {
+    if let Some(found) = values.find(&server::masking) {
         masking::check(context.report, context.path, found);
     }
-    Some(ServerConfig {
-        transport,
-        enabled: values.get(&server::ENABLED),
-        required: values.get(&server::REQUIRED),
-        start: values.get(&server::START),
-        era: values.get(&server::ERA),
-        limits: limits(values),
-        allow: values.get(&server::ALLOW),
-        deny: values.get(&server::DENY),
-        roots: values.get(&server::ROOTS),
-        description: values.get(&server::DESCRIPTION),
-        instructions: values.get(&server::INSTRUCTIONS),
-        tool_schemas: tools::schemas(values),
-        policy: policy(context, values),
-        hidden,
-    })
+    let mut config = ServerConfig::new(transport).overlay(values);
+    config.limits = limits(values);
+    config.policy = policy(context, values);
+    config.hidden = hidden;
+    Some(config)
 }
 
 fn transport(context: &mut Context<'_>, values: ServerTable<'_>) -> Option<Transport> {
     use TransportKind::{Http, Remote, Sse, Stdio, WebSocket};
 
-    let kind = values.get(&server::TYPE);
-    let command = values.at(&server::COMMAND);
-    let url = values.at(&server::URL);
+    let kind = values.get(&server::kind);
+    let command = values.at(&server::command);
+    let url = values.at(&server::url);
     match (command, url, kind) {
         (Some(_), Some(at), _) => context.refuse(at, "url", "a server has either `command` or `url`, not both"),
         (None, None, Some(Stdio)) => context.refuse(context.at, "command", "a stdio server needs `command`"),
@@ -122,11 +112,11 @@ fn transport(context: &mut Context<'_>, values: ServerTable<'_>) -> Option<Trans
 /// Warns about settings that apply to the other kind of server.
 fn warn_of_ineffective(context: &mut Context<'_>, values: ServerTable<'_>, kind: &str, other: Applies) {
     // The environment of a program that prints headers is that of a stdio server.
-    let of_helper: &[&str] = match values.find(&server::HEADERS_HELPER) {
+    let of_helper: &[&str] = match values.find(&server::headers_helper) {
         Some(_) => &["env", "env_file", "env_pass", "env_policy", "allow_loader_env", "cwd"],
         None => &[],
     };
-    let fields = SERVER.fields.iter().filter(|field| field.applies == other);
+    let fields = SERVER.fields().filter(|field| field.applies == other);
     let fields = fields.filter(|field| !of_helper.contains(&field.name));
     for found in fields.filter_map(|field| values.found(field)) {
         let path = join(context.path, &found.key);
@@ -151,8 +141,8 @@ fn warn_if_unchecked(context: &mut Context<'_>, values: ServerTable<'_>) {
         return;
     }
     let outputs = values
-        .find(&server::OUTPUT_CHECK)
-        .filter(|_| values.get(&server::OUTPUT_CHECK) != OutputCheck::Off);
+        .find(&server::output_check)
+        .filter(|_| values.get(&server::output_check) != OutputCheck::Off);
     for found in arguments::validated(values).into_iter().chain(outputs) {
         let path = join(context.path, &found.key);
         let message = "this program was built without validation against schemas";
@@ -163,7 +153,7 @@ fn warn_if_unchecked(context: &mut Context<'_>, values: ServerTable<'_>) {
 
 /// Refuses a transport that is not in `transports`.
 fn allowed(context: &mut Context<'_>, transport: Transport, values: ServerTable<'_>) -> Option<Transport> {
-    let Some(found) = values.find(&server::TRANSPORTS) else {
+    let Some(found) = values.find(&server::transports) else {
         return Some(transport);
     };
     let allowed = Vec::<TransportKind>::from_setting(&found.setting).unwrap_or_default();
@@ -177,8 +167,8 @@ fn allowed(context: &mut Context<'_>, transport: Transport, values: ServerTable<
         return Some(transport);
     }
     let (key, at) = match transport {
-        Transport::Stdio(_) => (server::COMMAND.name, values.at(&server::COMMAND)),
-        _ => (server::URL.name, values.at(&server::URL)),
+        Transport::Stdio(_) => (server::command.name, values.at(&server::command)),
+        _ => (server::url.name, values.at(&server::url)),
     };
     let kind = transport.kind();
     let (of, hint) = match found.rank {
@@ -201,22 +191,10 @@ fn allowed(context: &mut Context<'_>, transport: Transport, values: ServerTable<
 }
 
 fn limits(values: ServerTable<'_>) -> Limits {
-    let mut limits = Limits {
-        connect_timeout: values.get(&server::CONNECT_TIMEOUT),
-        list_timeout: values.get(&server::LIST_TIMEOUT),
-        call_timeout: values.get(&server::CALL_TIMEOUT),
-        call_total_timeout: values.get(&server::CALL_TOTAL_TIMEOUT),
-        write_timeout: values.get(&server::WRITE_TIMEOUT),
-        era_silence: values.get(&server::ERA_SILENCE),
-        stop_timeout: values.get(&server::STOP_TIMEOUT),
-        max_message: values.get(&server::MAX_MESSAGE),
-        max_pages: values.get(&server::MAX_PAGES),
-        max_items: values.get(&server::MAX_ITEMS),
-        max_in_flight: values.get(&server::MAX_IN_FLIGHT),
-    };
+    let mut limits = Limits::default().overlay(values);
     if limits.call_total_timeout < limits.call_timeout {
         // The weaker setting is adjusted: a default or a preset's value to a written one.
-        if values.rank(&server::CALL_TOTAL_TIMEOUT) > values.rank(&server::CALL_TIMEOUT) {
+        if values.rank(&server::call_total_timeout) > values.rank(&server::call_timeout) {
             limits.call_timeout = limits.call_total_timeout;
         } else {
             limits.call_total_timeout = limits.call_timeout;
@@ -226,45 +204,28 @@ fn limits(values: ServerTable<'_>) -> Limits {
 }
 
 fn policy(context: &Context<'_>, values: ServerTable<'_>) -> Policy {
-    let Trust(trust) = values.get(&server::TRUST);
-    let results = results::of_server(values);
-    Policy {
-        scope: values.get(&server::SCOPE),
+    let result = results::of_server(values);
+    let policy = Policy {
         capabilities: capabilities(values),
-        queue: values.get(&server::QUEUE),
         tool_queues: tools::queues(values),
-        serial: values.get(&server::SERIAL),
-        cache: values.get(&server::CACHE).0,
-        tools_cache: tools::cache(values),
-        always_load: values.get(&server::ALWAYS_LOAD).0,
-        approval: values.get(&server::APPROVAL),
-        approval_exempt: values.get(&server::APPROVAL_EXEMPT),
         tools: tools::policies(values),
-        rate: values.get(&server::RATE),
-        loop_limit: values.get(&server::LOOP_LIMIT),
-        taint: values.get(&server::TAINT),
-        case_insensitive: values.get(&server::CASE_INSENSITIVE),
-        crossing: values.get(&server::CROSSING),
-        pins: values.get(&server::PINS),
-        scan: values.get(&server::SCAN),
         tool_retry: tools::retries(values),
         retry: lifecycle::retries(values),
-        idle_stop: values.get(&server::IDLE_STOP),
         restart: lifecycle::restart(values),
-        health: lifecycle::health(values),
+        health: Health::default().overlay(values),
         breaker: lifecycle::breaker(values),
-        trust,
         call_arguments: arguments::rules(values),
-        output_check: values.get(&server::OUTPUT_CHECK),
-        masking: masking::layered(context.masking, values.find(&server::MASKING)),
-        result: results,
-        tool_results: results::of_tools(values, results),
+        masking: masking::layered(context.masking, values.find(&server::masking)),
+        result,
+        tool_results: results::of_tools(values, result),
         summarise: results::summarise(values),
-    }
+        ..Policy::default()
+    };
+    policy.overlay(values)
 }
 
 fn capabilities(values: ServerTable<'_>) -> Capabilities {
-    let Some(wanted) = values.set(&server::CAPABILITIES) else {
+    let Some(wanted) = values.set(&server::capabilities) else {
         return Capabilities::default();
     };
     Capabilities {

@@ -4,6 +4,28 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
+use super::{
+    field::{DefaultValue, Kind},
+    key::{either, flag, number, optional_choice, texts},
+    settings::settings,
+};
+
+settings! {
+    sandbox = "sandbox" {
+        /// The level: off, basic (files, signals and traces) or strict (also namespaces, system calls and the home directory); basic if it is not
+        /// set.
+        level: Option<SandboxLevel> = optional_choice();
+        /// Files and directories that it may read, besides programs, libraries and its working directory.
+        read: Vec<String> = texts();
+        /// Files and directories that it may read and write, besides a private directory for temporary files.
+        write: Vec<String> = texts();
+        /// Whether it may use the network, or the TCP ports that it may connect to. Without it: `true` with `basic`, `false` with `strict`.
+        network: Option<SandboxNetwork> = either(&[Kind::Bool, Kind::List(&number(1, 65_535))], None, DefaultValue::None);
+        /// Whether the server is not started where a part of the level cannot be enforced; otherwise it is started with the parts that can.
+        require: bool = flag(true);
+    }
+}
+
 /// What a stdio server may access, on Linux and below the guard process (`shim`).
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]

@@ -84,7 +84,7 @@ impl Definitions {
     /// The properties of a section; `at` is their JSON pointer in the schema.
     fn properties(&mut self, section: &'static Section, at: &str) -> Map<String, Json> {
         let mut properties = Map::new();
-        for field in section.fields {
+        for field in section.fields() {
             let main = self.field(field);
             let same = json!({"$ref": format!("{at}/{}", field.name)});
             for name in field.aliases {

@@ -1,8 +1,8 @@
 //! The settings of a gateway: where it listens, whom it lets in, and its limits.
 
-mod oauth;
+pub(crate) mod oauth;
 mod state_key;
-mod token;
+pub(crate) mod token;
 
 pub use oauth::{JwtAlgorithm, OAuthIntrospection, OAuthRule, ServeOAuth};
 pub use state_key::{BadStateKey, StateKey};
@@ -17,47 +17,84 @@ use std::{
 
 use serde::{Deserialize, Serialize};
 
-use super::duration_text;
+use super::{
+    duration_text,
+    field::{DefaultValue, Kind},
+    key::{Nested, count, flag, limit, map, nested, secret, size, text, texts},
+    resolve::serve as resolve,
+    setting::Text,
+    settings::settings,
+};
+use oauth::serve_oauth;
 
-/// Where a gateway listens, whom it lets in, and its limits.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(default)]
-#[non_exhaustive]
-pub struct ServeConfig {
-    /// The addresses to listen on.
-    pub listen: Vec<SocketAddr>,
-    /// Further names that clients may use in `Host`, besides those of loopback and the addresses of `listen`.
-    pub hosts: Vec<String>,
-    /// Further values of `Origin` that are accepted, such as `https://app.example.com`.
-    pub origins: Vec<String>,
-    /// The URL under which clients reach the gateway, without a slash at its end. `None` means that it is the one they use.
-    pub public_url: Option<String>,
-    /// The most open connections.
-    pub max_connections: usize,
-    /// The most requests that are handled at once. Streams on which a client only listens do not count.
-    pub max_in_flight: usize,
-    /// The largest body of a request.
-    pub max_body: usize,
-    /// The most sessions of clients with a handshake.
-    pub max_sessions: usize,
-    /// How long a session without a request or a stream is kept.
-    #[serde(with = "duration_text")]
-    pub session_idle: Duration,
-    /// The key that seals what clients keep between two requests. Gateways with the same key serve each other's clients; without one, each
-    /// process has a random key.
-    pub state_key: Option<StateKey>,
-    /// Whether clients with the scope `admin` may add servers over the HTTP API.
-    pub allow_new_servers: bool,
-    /// Whether links to sign-in pages are written into texts that a model reads.
-    pub links_in_text: bool,
-    /// The certificate with which it speaks HTTPS; `None` means HTTP.
-    pub tls: Option<ServeTls>,
-    /// The tokens that clients may present, by name.
-    pub tokens: BTreeMap<String, TokenConfig>,
-    /// The names of tokens whose settings have errors. No client can use them, and they do not make the gateway an open one.
-    pub unusable_tokens: BTreeSet<String>,
-    /// Whose access tokens are accepted besides.
-    pub oauth: Option<ServeOAuth>,
+settings! {
+    /// Where a gateway listens, whom it lets in, and its limits.
+    #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+    #[serde(default)]
+    #[non_exhaustive]
+    pub struct ServeConfig in serve = "serve" {
+        /// The addresses that the gateway listens on. Beyond loopback it needs tokens.
+        listen: Vec<SocketAddr> = texts().default_by(|| vec![LISTEN]).shown(DefaultValue::Texts(&[LISTEN_TEXT]));
+        /// Further names that clients may use for the gateway in `Host`, such as `gateway.example.com`.
+        hosts: Vec<String> = texts().aka(&["allowed_hosts"]).via(resolve::hosts);
+        /// Web origins whose pages may use the gateway, such as `https://app.example.com`.
+        origins: Vec<String> = texts().aka(&["allowed_origins"]).via(resolve::origins);
+        /// The URL under which clients reach the gateway, such as `https://mcp.example.com`, if a proxy stands before it. Its host counts as one of
+        /// `hosts`.
+        public_url: Option<String> = text().aka(&["external_url", "base_url"]).via(resolve::public_url);
+        /// The most open connections; further ones wait.
+        max_connections: usize = count((1, 1_000_000), 12_000);
+        /// The most requests that are handled at once; further ones are refused with `Retry-After`. Streams on which a client only listens do not
+        /// count.
+        max_in_flight: usize = count((1, 1_000_000), 4096);
+        /// The largest body of a request.
+        max_body: usize = size((1024, 1 << 30), 8 << 20);
+        /// The most sessions of clients with a handshake; further ones are refused.
+        max_sessions: usize = count((1, 1_000_000), 1024);
+        /// How long a session without a request or a stream is kept.
+        session_idle: Duration as "duration_text" = limit(30 * 60);
+        /// 32 random bytes in base64, such as `openssl rand -base64 32` prints: the key that seals what clients keep between two requests. Replicas
+        /// of a gateway need the same one; without it each process has its own.
+        state_key: Option<StateKey> = secret();
+        /// Whether clients with the scope `admin` may add servers, and change their settings, over the HTTP API. Such a client can start any program
+        /// as the gateway's user.
+        allow_new_servers: bool = flag(false);
+        /// Whether a client that cannot open pages for its user gets the one-time link to a sign-in page in the text of a result or an error, which a
+        /// model reads. With `false` the text says how to get the link, and only clients with URL elicitation and the HTTP API get links.
+        links_in_text: bool = flag(true);
+    }
+    keys {
+        /// The certificate with which the gateway speaks HTTPS. Without it, it speaks HTTP.
+        tls: Nested<serve_tls::In> = nested(Kind::Table(&serve_tls::SECTION));
+        /// Whose access tokens (OAuth 2.0) the gateway accepts besides its own tokens.
+        oauth: Nested<serve_oauth::In> = nested(Kind::Table(&serve_oauth::SECTION));
+        /// The tokens of clients, by name. As soon as there is one, every request needs one.
+        tokens: BTreeMap<String, Nested<token::token::In>> = map(&Kind::Table(&token::token::SECTION));
+    }
+    fields {
+        /// The certificate with which it speaks HTTPS; `None` means HTTP.
+        tls: Option<ServeTls> = None;
+        /// The tokens that clients may present, by name.
+        tokens: BTreeMap<String, TokenConfig> = BTreeMap::new();
+        /// The names of tokens whose settings have errors. No client can use them, and they do not make the gateway an open one.
+        unusable_tokens: BTreeSet<String> = BTreeSet::new();
+        /// Whose access tokens are accepted besides.
+        oauth: Option<ServeOAuth> = None;
+    }
+}
+
+/// The default of `listen`.
+const LISTEN: SocketAddr = SocketAddr::V4(SocketAddrV4::new(Ipv4Addr::LOCALHOST, 7337));
+/// The same as it is shown.
+const LISTEN_TEXT: &str = "127.0.0.1:7337";
+
+settings! {
+    serve_tls = "serve.tls" {
+        /// A PEM file with the certificate chain of the gateway, its own certificate first, relative to the config file.
+        cert: Option<Text> = text().aka(&["cert_file", "certificate"]);
+        /// A PEM file with the private key of the certificate. Only the user that runs the gateway should be able to read it.
+        key: Option<Text> = text().aka(&["key_file", "private_key"]);
+    }
 }
 
 /// The files of a gateway's certificate.
@@ -81,21 +118,6 @@ impl ServeTls {
 }
 
 impl ServeConfig {
-    /// The default of `listen`.
-    pub(super) const LISTEN: SocketAddr = SocketAddr::V4(SocketAddrV4::new(Ipv4Addr::LOCALHOST, 7337));
-    /// The same as it is shown in the table of fields.
-    pub(super) const LISTEN_TEXT: &str = "127.0.0.1:7337";
-    /// The default of `max_connections`.
-    pub(super) const MAX_CONNECTIONS: usize = 12_000;
-    /// The default of `max_in_flight`.
-    pub(super) const MAX_IN_FLIGHT: usize = 4096;
-    /// The default of `max_body`.
-    pub(super) const MAX_BODY: usize = 8 << 20;
-    /// The default of `max_sessions`.
-    pub(super) const MAX_SESSIONS: usize = 1024;
-    /// The default of `session_idle`.
-    pub(super) const SESSION_IDLE: Duration = Duration::from_secs(30 * 60);
-
     /// Whether clients must present a token. They must as soon as a token or an authorization server is configured, even one with errors,
     /// and on loopback too: a reverse proxy on this machine connects from there.
     pub fn requires_token(&self) -> bool {
@@ -114,29 +136,6 @@ impl ServeConfig {
             }
         }
         found.filter(|(_, token)| !token.has_expired())
-    }
-}
-
-impl Default for ServeConfig {
-    fn default() -> Self {
-        Self {
-            listen: vec![Self::LISTEN],
-            hosts: Vec::new(),
-            origins: Vec::new(),
-            public_url: None,
-            max_connections: Self::MAX_CONNECTIONS,
-            max_in_flight: Self::MAX_IN_FLIGHT,
-            max_body: Self::MAX_BODY,
-            max_sessions: Self::MAX_SESSIONS,
-            session_idle: Self::SESSION_IDLE,
-            state_key: None,
-            allow_new_servers: false,
-            links_in_text: true,
-            tls: None,
-            tokens: BTreeMap::new(),
-            unusable_tokens: BTreeSet::new(),
-            oauth: None,
-        }
     }
 }
 
@@ -180,6 +179,6 @@ mod tests {
 
     #[test]
     fn the_default_address_is_shown_as_it_is() {
-        assert_eq!(ServeConfig::LISTEN.to_string(), ServeConfig::LISTEN_TEXT);
+        assert_eq!(LISTEN.to_string(), LISTEN_TEXT);
     }
 }

@@ -6,9 +6,13 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::{
+    field::{DefaultValue, Kind, Via},
+    from_setting,
+    key::{choice, either, flag, map, text, texts, word},
     lifecycle::IdleStop,
     limits::Limits,
     policy::{Pins, Policy, Scan, Scope},
+    settings::settings,
     transport::{Command, Transport},
 };
 use pegboard_base::secret::Secret;
@@ -16,72 +20,61 @@ use pegboard_base::secret::Secret;
 /// After how long [`IdleStop::Auto`] stops an idle server.
 pub const IDLE: Duration = Duration::from_secs(300);
 
-/// The resolved configuration of one server, with all defaults filled in.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct ServerConfig {
-    /// How the server is reached.
-    pub transport: Transport,
-    /// Whether the server is used at all.
-    #[serde(default = "is_enabled")]
-    pub enabled: bool,
-    /// Whether the board is ready only when this server is ready.
-    #[serde(default)]
-    pub required: bool,
-    /// When the server is started.
-    #[serde(default)]
-    pub start: Start,
-    /// The protocol era to use.
-    #[serde(default)]
-    pub era: EraChoice,
-    /// Timeouts and size limits.
-    #[serde(default)]
-    pub limits: Limits,
-    /// Globs of the tools that are visible; empty means all.
-    #[serde(default)]
-    pub allow: Vec<String>,
-    /// Globs of the tools that are hidden, even if `allow` matches them.
-    #[serde(default)]
-    pub deny: Vec<String>,
-    /// Directories and other URIs that are reported to the server as roots.
-    #[serde(default)]
-    pub roots: Vec<String>,
-    /// A description of the server for people.
-    #[serde(default)]
-    pub description: Option<String>,
-    /// Instructions for the model about this server.
-    #[serde(default)]
-    pub instructions: Option<String>,
-    /// Tools that the server does not list, by name: the JSON Schema of the arguments, or a definition as in a listing.
-    #[serde(default)]
-    pub tool_schemas: BTreeMap<String, Value>,
-    /// How its calls and results are handled.
-    #[serde(default)]
-    pub policy: Policy,
-    /// Secrets of its settings that the other fields do not show: values of variables, and settings without effect.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    #[doc(hidden)]
-    pub hidden: Vec<Secret>,
+settings! {
+    /// The resolved configuration of one server, with all defaults filled in.
+    #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+    pub struct ServerConfig in basics of server {
+        /// Whether the server is used at all.
+        enabled: bool [default = "is_enabled"] = flag(true).converted(&[("disabled", Via::Negated)]).common();
+        /// Whether the board is ready only when this server is ready.
+        required: bool = flag(false).for_all_as("Whether the board is ready only when every server is ready.common(); a server's own setting overrides it.", &[]);
+        /// When the server is started: with the board, when it is first needed, or only when the program or an operator connects it.
+        start: Start = choice().aka(&["start_mode"]).for_all(&[]).common();
+        /// The protocol era to use: auto, probe, modern, legacy, or one protocol version such as `2025-06-18`.
+        era: EraChoice = either(ERA_KINDS, EraChoice::Auto, DefaultValue::Text("auto")).aka(&["protocol_version"]).reconnects().for_all(&[]);
+        /// Globs of the tools that are visible; empty means all.
+        allow: Vec<String> = texts()
+            .aka(&["tools_allowed", "allowed_tools", "enabled_tools", "include_tools", "available_tools"])
+            .protects()
+            .common();
+        /// Globs of the tools that are hidden, even if `allow` matches them.
+        deny: Vec<String> = texts().aka(&["tools_denied", "denied_tools", "disabled_tools", "exclude_tools"]).protects().common();
+        /// Directories and other URIs that are reported to the server as roots.
+        roots: Vec<String> = texts();
+        /// A description of the server for people.
+        description: Option<String> = text().aka(&["title", "display_name"]);
+        /// Instructions for the model about this server.
+        instructions: Option<String> = text().aka(&["server_instructions"]).common();
+        /// Tools that the server does not list, by name: the JSON Schema of the arguments, or a definition with `description`, `inputSchema` and
+        /// other fields of a listing. Tools that the server lists override them.
+        tool_schemas: BTreeMap<String, Value> = map(&Kind::Map(&Kind::Any))
+            .shown(DefaultValue::None)
+            .via(from_setting::json_objects)
+            .reconnects();
+    }
+    needs {
+        /// How the server is reached.
+        transport: Transport;
+    }
+    fields {
+        /// Timeouts and size limits.
+        limits: Limits = Limits::default();
+        /// How its calls and results are handled.
+        policy: Policy = Policy::default();
+        /// Secrets of its settings that the other fields do not show: values of variables, and settings without effect.
+        hidden: Vec<Secret> [skip_serializing_if = "Vec::is_empty"] = Vec::new();
+    }
 }
+
+const ERA_KINDS: &[Kind] = &[
+    Kind::Word(&[word("auto"), word("probe"), word("modern"), word("legacy")]),
+    Kind::Text,
+];
 
 impl ServerConfig {
     /// Creates a server with the default settings.
     pub fn new(transport: Transport) -> Self {
-        Self {
-            transport,
-            enabled: true,
-            required: false,
-            start: Start::default(),
-            era: EraChoice::default(),
-            limits: Limits::default(),
-            allow: Vec::new(),
-            deny: Vec::new(),
-            roots: Vec::new(),
-            description: None,
-            instructions: None,
-            tool_schemas: BTreeMap::new(),
-            policy: Policy::default(),
-            hidden: Vec::new(),
-        }
+        Self::with(transport)
     }
 
     /// Creates an in-process server with the default settings, for `Builder::in_process_with`.
@@ -104,6 +97,20 @@ impl ServerConfig {
                 may_stop.then_some(IDLE)
             }
         }
+    }
+
+    /// Whether a connection made under these settings serves `new` as well.
+    pub fn serves(&self, new: &Self) -> bool {
+        let same_transport = self.transport == new.transport && self.hidden == new.hidden;
+        // Whether there are roots at all is declared once, in the handshake.
+        let same_handshake = self.roots.is_empty() == new.roots.is_empty();
+        // A server that may hold tools is not started without a place for its pins, and the start checks that.
+        let holds_from_now = new.policy.pins.holds() && !self.policy.pins.holds();
+        let reconnects = self.reconnects(new)
+            || self.limits.reconnects(&new.limits)
+            || self.policy.reconnects(&new.policy)
+            || self.policy.health.reconnects(&new.policy.health);
+        same_transport && same_handshake && !holds_from_now && !reconnects
     }
 
     /// The working directory of a stdio server, if one is set.

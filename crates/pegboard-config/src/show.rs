@@ -29,9 +29,9 @@ fn loaded(loaded: &Loaded) -> Json {
     let queues: Map<String, Json> = queues
         .map(|(name, queue)| (name.clone(), json!({"concurrent": queue.concurrent})))
         .collect();
-    shown.insert(top::QUEUES.name.into(), queues.into());
+    shown.insert(top::queues.name.into(), queues.into());
     // The preset may determine the naming.
-    shown.insert(top::NAMING.name.into(), loaded.config.naming.to_string().into());
+    shown.insert(top::naming.name.into(), loaded.config.naming.to_string().into());
     let mut origins: BTreeMap<Option<&ServerName>, Map<String, Json>> = BTreeMap::new();
     let explained = loaded.explain();
     for one in &explained {
@@ -72,10 +72,10 @@ fn server(config: &ServerConfig, values: &Values) -> Map<String, Json> {
     shown.insert("type".into(), config.transport.kind().into());
     // The values in effect may differ from those written: one timeout can raise the other, and `tls` can set `insecure`.
     let (idle, total) = (config.limits.call_timeout, config.limits.call_total_timeout);
-    shown.insert(of::CALL_TIMEOUT.name.into(), units::duration_text(idle).into());
-    shown.insert(of::CALL_TOTAL_TIMEOUT.name.into(), units::duration_text(total).into());
+    shown.insert(of::call_timeout.name.into(), units::duration_text(idle).into());
+    shown.insert(of::call_total_timeout.name.into(), units::duration_text(total).into());
     if let Some(endpoint) = config.transport.endpoint() {
-        shown.insert(of::INSECURE.name.into(), endpoint.tls.insecure.into());
+        shown.insert(of::insecure.name.into(), endpoint.tls.insecure.into());
     }
     shown
 }
@@ -101,7 +101,7 @@ fn by_hand(config: &ServerConfig) -> Map<String, Json> {
 /// The fields of a section that are set, and the defaults of the others.
 fn section(section: &'static Section, values: &Values, wanted: impl Fn(&Field) -> bool) -> Map<String, Json> {
     let mut shown = Map::new();
-    for field in section.fields.iter().filter(|field| field.effect != Effect::Foreign) {
+    for field in section.fields().filter(|field| field.effect != Effect::Foreign) {
         let value = match (values.find(field), redact::default(field.default)) {
             (Some(found), _) => redact::setting(field.name, &found.setting),
             (None, Some(default)) if wanted(field) => default,

@@ -5,7 +5,14 @@ use std::{collections::BTreeMap, path::PathBuf, sync::Arc, time::Duration};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
-use super::{oauth::OAuthConfig, sandbox::Sandbox, spiffe_id::SpiffeId};
+use super::{
+    field::{DefaultValue, Kind, Word},
+    key::{bytes, either, number},
+    oauth::OAuthConfig,
+    sandbox::Sandbox,
+    settings::settings,
+    spiffe_id::SpiffeId,
+};
 use pegboard_base::secret::{SafeUrl, Secret};
 
 /// How a server is reached.
@@ -258,53 +265,54 @@ const INSTALLERS: &[&str] = &[
     "npx", "uvx", "bunx", "pnpm", "yarn", "npm", "pipx", "uv", "docker", "podman", "nix",
 ];
 
-/// Which environment variables of this process a child inherits.
+/// Which environment variables of this process a child inherits. The order is from the weakest to the strictest.
 ///
 /// Without `shim` a child on Linux also gets `PEGBOARD_FAMILY`, by which its orphans are found.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[non_exhaustive]
 pub enum EnvPolicy {
+    /// All of them, except the keys of model providers (`OPENAI_API_KEY` and the like), `OTEL_*`, `PEGBOARD_*`, and those that
+    /// make programs load other code (`LD_*`, `PYTHONPATH`, `NODE_OPTIONS` and the like). A config passes these on by name.
+    Inherit,
     /// Those that programs need to run and to reach the network: `PATH`, `HOME`, `LANG`, proxies, certificates, settings of package
     /// managers and the like, but no tokens or passwords.
     #[default]
     Allowlist,
-    /// All of them, except the keys of model providers (`OPENAI_API_KEY` and the like), `OTEL_*`, `PEGBOARD_*`, and those that
-    /// make programs load other code (`LD_*`, `PYTHONPATH`, `NODE_OPTIONS` and the like). A config passes these on by name.
-    Inherit,
     /// None: only those that the config names.
     Explicit,
 }
 
-/// Resource limits of each process of a server, on Linux; `None` for that of this process. A limit above that of this process has no
-/// effect.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default)]
-pub struct Rlimits {
-    /// The most open files.
-    pub open_files: Option<u64>,
-    /// The most memory for data, in bytes.
-    pub memory: Option<u64>,
-    /// The most processes and threads of its user, including those of other programs.
-    pub processes: Option<u64>,
-    /// The largest file that it may write, in bytes.
-    pub file_size: Option<u64>,
+settings! {
+    /// Resource limits of each process of a server, on Linux; `None` for that of this process. A limit above that of this process has no
+    /// effect. The default is enough for ordinary servers, and too little to exhaust the machine. It does not limit the number of processes, because
+    /// the kernel counts those of the user's other programs too.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+    #[serde(default)]
+    pub struct Rlimits in rlimits = "rlimits" {
+        /// The most files that each of its processes may have open at once; `none` for no limit.
+        open_files: Option<u64> = either(&[number(8, 1 << 20), UNLIMITED], Some(1024), DefaultValue::Count(1024)).aka(&["nofile"]);
+        /// The most memory that each of its processes may use for data; `none` for no limit.
+        memory: Option<u64> = either(&[UNLIMITED, bytes(16 << 20, 1 << 40)], Some(2 << 30), DefaultValue::Size(2 << 30)).aka(&["data"]);
+        /// The most processes and threads that its user may run at once, including those of other programs; `none` for no limit.
+        processes: Option<u64> = either(&[number(1, 1 << 20), UNLIMITED], None, DefaultValue::Text("none")).aka(&["nproc"]);
+        /// The largest file that it may write; `none` for no limit.
+        file_size: Option<u64> = either(&[UNLIMITED, bytes(0, 1 << 50)], Some(1 << 30), DefaultValue::Size(1 << 30)).aka(&["fsize"]);
+    }
 }
+
+const UNLIMITED: Kind = Kind::Word(&[Word {
+    name: "none",
+    spellings: &["off", "unlimited"],
+}]);
 
 impl Rlimits {
-    /// The limits of a server whose config sets none: enough for ordinary servers, and too little to exhaust the machine. The number of
-    /// processes is not limited, because the kernel counts those of the user's other programs too.
+    /// The default.
     pub const DEFAULT: Self = Self {
-        open_files: Some(1024),
-        memory: Some(2 << 30),
-        processes: None,
-        file_size: Some(1 << 30),
+        open_files: rlimits::open_files.default,
+        memory: rlimits::memory.default,
+        processes: rlimits::processes.default,
+        file_size: rlimits::file_size.default,
     };
-}
-
-impl Default for Rlimits {
-    fn default() -> Self {
-        Self::DEFAULT
-    }
 }
 
 /// A URL with headers, credentials and TLS settings.

@@ -2,36 +2,65 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::policy::{Approval, Results};
+use super::{
+    field::{DefaultValue, Kind, Word},
+    key::{Nested, choice, either, flag, nested, optional_count, optional_texts, text, texts, word},
+    policy::{Approval, Results, results::result},
+    settings::settings,
+};
 use pegboard_base::name::NameStyle;
 
-/// A named view: a part of the board for one kind of client, with rules of its own.
-///
-/// `View` can be made of it, and `Pegboard::configured_view` finds it by its name.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-#[serde(default)]
-#[non_exhaustive]
-pub struct ViewConfig {
-    /// What the view is for. Clients read it as the instructions of the server.
-    pub description: Option<String>,
-    /// Names or globs of the servers it shows; none means all.
-    pub servers: Vec<String>,
-    /// Globs of the tools it shows, as in `View::allow`; none means all.
-    pub tools: Vec<String>,
-    /// Globs of the tools that it hides, as in `View::deny`.
-    pub deny: Vec<String>,
-    /// About how many tokens the definitions of all tools may take. When they take more, `find_tools`, `describe_tool` and `call_tool` of the
-    /// built-in server `pegboard` are listed instead.
-    pub budget: Option<usize>,
-    /// How its tools are named; `None` means as the config says for all.
-    pub naming: Option<NameStyle>,
-    /// Which calls a person must approve, where that is stricter than the server's own setting.
-    pub approval: Approval,
-    /// The words that are granted, as in `Grants::of_words`. `None` does not restrict the view, and grants no capability
-    /// that a tool requires.
-    pub grants: Option<Vec<String>>,
-    /// Whether it has tools that list and read resources, as in `View::resource_tools`.
-    pub resource_tools: bool,
-    /// How results are limited and formatted. `None` means as the config of their servers says.
-    pub result: Option<Results>,
+settings! {
+    /// A named view: a part of the board for one kind of client, with rules of its own.
+    ///
+    /// `View` can be made of it, and `Pegboard::configured_view` finds it by its name.
+    #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+    #[serde(default)]
+    #[non_exhaustive]
+    pub struct ViewConfig in view = "view" {
+        /// What the view is for; clients read it as the instructions of the server.
+        description: Option<String> = text();
+        /// The servers that it shows, by name or glob; all when empty.
+        servers: Vec<String> = texts();
+        /// The tools that it shows, by name or glob, for `server.tool` or for the tool's own name; all when empty.
+        tools: Vec<String> = texts().aka(&["allow"]);
+        /// The tools that it hides, by name or glob, even if they are in `tools`.
+        deny: Vec<String> = texts();
+        /// About how many tokens the definitions of all its tools may take. When they take more, `find_tools`, `describe_tool` and `call_tool` of the
+        /// built-in server `pegboard` are listed instead.
+        budget: Option<usize> = optional_count((1, 1 << 40)).aka(&["tool_budget"]);
+        /// How its tools are named: a style, or a template such as `{server}_{tool}`.
+        naming: Option<NameStyle> = either(NAMING_KINDS, None, DefaultValue::None);
+        /// Which of its calls a person must approve, where that is stricter than `approval` of the server.
+        approval: Approval = choice();
+        /// The capabilities of its agent: `mcp_integration` for all tools, `mcp_SERVER` or `mcp_SERVER_TOOL` for some, and words that tools require;
+        /// not restricted when not set.
+        grants: Option<Vec<String>> = optional_texts().aka(&["capabilities"]);
+        /// Whether it has tools that list and read the resources of its servers.
+        resource_tools: bool = flag(false);
+    }
+    keys {
+        /// How results are limited and formatted, instead of as their servers say. Without it, results are as their servers say, and whole where no
+        /// limit is set.
+        result: Nested<result::In> = nested(Kind::Table(&result::SECTION)).aka(&["results"]);
+    }
+    fields {
+        /// How results are limited and formatted. `None` means as the config of their servers says.
+        result: Option<Results> = None;
+    }
 }
+
+/// How tools are named: a style or a template.
+pub(super) const NAMING_KINDS: &[Kind] = &[
+    Kind::Word(&[
+        Word {
+            name: "dunder",
+            spellings: &["double_underscore"],
+        },
+        word("dot"),
+        word("mcp_dunder"),
+        word("mcp_single"),
+        word("bare"),
+    ]),
+    Kind::Text,
+];

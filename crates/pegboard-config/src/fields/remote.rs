@@ -4,60 +4,68 @@ use super::oauth_table::oauth;
 use crate::{
     choice::AuthKind,
     field::{DefaultValue, Kind, Via},
-    key::{Nested, flag, nested, optional_choice, secret, section, text},
+    key::{Nested, flag, nested, optional_choice, secret, text},
     setting::Text,
+    settings::settings,
 };
 
-section! {
+settings! {
     auth = "auth" {
-        TYPE: Option<AuthKind> = optional_choice("type", "The kind of credentials; inferred from the other fields when not set.").aka(&["auth_type", "kind"]);
-        BEARER: Option<Text> = secret("bearer", "The token that is sent as `Authorization: Bearer …`.")
-            .aka(&["bearer_token", "token"])
-            .converted(&[("bearer_token_env_var", Via::VariableName)]);
-        BEARER_FILE: Option<String> = text("bearer_file", "A file that contains the bearer token, relative to the config file. It is read again when it changes, and when the server refuses the token.")
-            .aka(&["token_file", "bearer_token_file"]);
-        USER: Option<String> = text("user", "The user name that is sent as `Authorization: Basic …`.").aka(&["username"]);
-        PASSWORD: Option<Text> = secret("password", "The password that belongs to `user`.");
-        API_KEY: Option<Text> = secret("api_key", "The key that is sent in the header named by `header`.").aka(&["key"]);
-        HEADER: Option<String> = text("header", "The header that carries `api_key`.")
-            .aka(&["header_name"])
-            .shown(DefaultValue::Text(API_KEY_HEADER));
-        OAUTH: Nested<oauth::In> = nested("oauth", Kind::Either(&[Kind::Bool, Kind::Table(&oauth::SECTION)]), "How to sign in with OAuth; the same as `oauth` of the server.");
+        /// The kind of credentials; inferred from the other fields when not set.
+        kind: Option<AuthKind> = optional_choice().called("type").aka(&["auth_type", "kind"]);
+        /// The token that is sent as `Authorization: Bearer …`.
+        bearer: Option<Text> = secret().aka(&["bearer_token", "token"]).converted(&[("bearer_token_env_var", Via::VariableName)]);
+        /// A file that contains the bearer token, relative to the config file. It is read again when it changes, and when the server refuses the
+        /// token.
+        bearer_file: Option<String> = text().aka(&["token_file", "bearer_token_file"]);
+        /// The user name that is sent as `Authorization: Basic …`.
+        user: Option<String> = text().aka(&["username"]);
+        /// The password that belongs to `user`.
+        password: Option<Text> = secret();
+        /// The key that is sent in the header named by `header`.
+        api_key: Option<Text> = secret().aka(&["key"]);
+        /// The header that carries `api_key`.
+        header: Option<String> = text().aka(&["header_name"]).shown(DefaultValue::Text(API_KEY_HEADER));
+        /// How to sign in with OAuth; the same as `oauth` of the server.
+        oauth: Nested<oauth::In> = nested(Kind::Either(&[Kind::Bool, Kind::Table(&oauth::SECTION)]));
     }
     unkeyed {
-        oauth::CLIENT_ID.field.doc("Short for `oauth.client_id`.");
-        oauth::CLIENT_SECRET.field.doc("Short for `oauth.client_secret`.");
-        oauth::CLIENT_SECRET_FILE.field.doc("Short for `oauth.client_secret_file`.");
-        oauth::PRIVATE_KEY.field.doc("Short for `oauth.private_key`.");
-        oauth::PRIVATE_KEY_FILE.field.doc("Short for `oauth.private_key_file`.");
-        oauth::KEY_ID.field.doc("Short for `oauth.key_id`.");
-        oauth::ALGORITHM.field.doc("Short for `oauth.algorithm`.");
-        oauth::SCOPES.field.doc("Short for `oauth.scopes`.");
-        oauth::GRANT.field.doc("Short for `oauth.grant`.");
-        oauth::TOKEN_URL.field.doc("Short for `oauth.token_url`.");
-        oauth::AUTHORIZATION_URL.field.doc("Short for `oauth.authorization_url`.");
-        oauth::ISSUER.field.doc("Short for `oauth.issuer`.");
-        oauth::RESOURCE.field.doc("Short for `oauth.resource`.");
-        oauth::AUDIENCE.field.doc("Short for `oauth.audience`.");
-        oauth::SUBJECT_TOKEN.field.doc("Short for `oauth.subject_token`.");
-        oauth::SUBJECT_TOKEN_FILE.field.doc("Short for `oauth.subject_token_file`.");
-        oauth::ASSERTION.field.doc("Short for `oauth.assertion`.");
-        oauth::ASSERTION_FILE.field.doc("Short for `oauth.assertion_file`.");
+        oauth::client_id.field.doc("Short for `oauth.client_id`.");
+        oauth::client_secret.field.doc("Short for `oauth.client_secret`.");
+        oauth::client_secret_file.field.doc("Short for `oauth.client_secret_file`.");
+        oauth::private_key.field.doc("Short for `oauth.private_key`.");
+        oauth::private_key_file.field.doc("Short for `oauth.private_key_file`.");
+        oauth::key_id.field.doc("Short for `oauth.key_id`.");
+        oauth::algorithm.field.doc("Short for `oauth.algorithm`.");
+        oauth::scopes.field.doc("Short for `oauth.scopes`.");
+        oauth::grant.field.doc("Short for `oauth.grant`.");
+        oauth::token_url.field.doc("Short for `oauth.token_url`.");
+        oauth::authorization_url.field.doc("Short for `oauth.authorization_url`.");
+        oauth::issuer.field.doc("Short for `oauth.issuer`.");
+        oauth::resource.field.doc("Short for `oauth.resource`.");
+        oauth::audience.field.doc("Short for `oauth.audience`.");
+        oauth::subject_token.field.doc("Short for `oauth.subject_token`.");
+        oauth::subject_token_file.field.doc("Short for `oauth.subject_token_file`.");
+        oauth::assertion.field.doc("Short for `oauth.assertion`.");
+        oauth::assertion_file.field.doc("Short for `oauth.assertion_file`.");
     }
 }
 
 /// The header that carries an API key, unless the config names another.
 pub(crate) const API_KEY_HEADER: &str = "X-API-Key";
 
-section! {
+settings! {
     tls = "tls" {
-        CA: Option<String> = text("ca", "A PEM file with certificate authorities to trust besides the system's, relative to the config file. It is read again when it changes.")
-            .aka(&["ca_file", "ca_cert", "ca_bundle"]);
-        CERT: Option<String> = text("cert", "A PEM file with the client certificate chain. It is read again with `key` when they change.").aka(&["client_cert", "cert_file"]);
-        KEY: Option<String> = text("key", "A PEM file with the private key of the client certificate.").aka(&["client_key", "key_file"]);
-        SERVER_ID: Option<String> = text("server_id", "The SPIFFE id that the server's certificate must have, such as `spiffe://example.org/search`, in place of the host name. Only the authorities in `ca` are trusted then.")
-            .aka(&["spiffe_id"]);
-        INSECURE: bool = flag("insecure", false, "Whether the server's certificate is accepted without verification.")
-            .converted(&[("verify", Via::Negated), ("verify_ssl", Via::Negated)]);
+        /// A PEM file with certificate authorities to trust besides the system's, relative to the config file. It is read again when it changes.
+        ca: Option<String> = text().aka(&["ca_file", "ca_cert", "ca_bundle"]);
+        /// A PEM file with the client certificate chain. It is read again with `key` when they change.
+        cert: Option<String> = text().aka(&["client_cert", "cert_file"]);
+        /// A PEM file with the private key of the client certificate.
+        key: Option<String> = text().aka(&["client_key", "key_file"]);
+        /// The SPIFFE id that the server's certificate must have, such as `spiffe://example.org/search`, in place of the host name. Only the
+        /// authorities in `ca` are trusted then.
+        server_id: Option<String> = text().aka(&["spiffe_id"]);
+        /// Whether the server's certificate is accepted without verification.
+        insecure: bool = flag(false).converted(&[("verify", Via::Negated), ("verify_ssl", Via::Negated)]);
     }
 }

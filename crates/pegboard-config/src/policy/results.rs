@@ -4,37 +4,47 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use crate::duration_text;
+use crate::{
+    duration_text,
+    field::Via,
+    key::{choice, count, flag, limit, optional_count, secret, size, text},
+    setting::Text,
+    settings::settings,
+};
 use pegboard_base::secret::{SafeUrl, Secret};
 
-/// How the results of a tool are limited and formatted.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default)]
-pub struct Results {
-    /// The largest result that is passed on unchanged, in bytes of its text.
-    pub max_bytes: usize,
-    /// The same limit in lines.
-    pub max_lines: Option<usize>,
-    /// The same limit in tokens, counted by the view's tokenizer or estimated as a quarter of the bytes.
-    pub max_tokens: Option<usize>,
-    /// What happens to a larger result.
-    pub mode: TooLong,
-    /// The highest value to which a server may raise `max_bytes` for one of its tools or results.
-    pub ceiling: usize,
-    /// The separator between content blocks in the text of a result.
-    pub join: Join,
-    /// Which form of a result becomes its text.
-    pub structured: Structured,
-    /// Whether the text is enclosed in markers that label it as untrusted output.
-    pub fence: bool,
-    /// Whether control, bidirectional and zero-width characters and Unicode tags are removed from results of a server without
-    /// `trust = true`.
-    pub clean: bool,
-    /// What happens to images and audio.
-    pub images: Images,
-    /// Whether text is searched for base64-encoded images.
-    pub find_images: bool,
+settings! {
+    /// How the results of a tool are limited and formatted.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+    #[serde(default)]
+    pub struct Results in result = "result" {
+        /// The largest result that is passed on unchanged, in bytes of text; 48KiB when not set.
+        max_bytes: usize = size(RESULT_SIZE, 48 << 10).aka(&["max", "limit", "bytes"]);
+        /// The most lines of a result that is passed on unchanged.
+        max_lines: Option<usize> = optional_count((4, 1 << 40)).aka(&["lines"]);
+        /// The most tokens of a result that is passed on unchanged.
+        max_tokens: Option<usize> = optional_count((128, 1 << 40)).aka(&["tokens"]);
+        /// What happens to a larger result: its head, or its head and tail, are kept; it is spilled to a handle; it is summarised; or the call fails.
+        mode: TooLong = choice().aka(&["too_long"]);
+        /// The highest value to which a server may raise `max_bytes`; equal to `max_bytes` when that is set, else 500000.
+        ceiling: usize = size(RESULT_SIZE, 500_000);
+        /// The separator between the content blocks of a result in its text.
+        join: Join = choice().aka(&["separator"]).of_presets();
+        /// Which form of a result becomes its text: its content blocks, its structured content, or both.
+        structured: Structured = choice();
+        /// Whether the text is enclosed in markers that label it as untrusted output.
+        fence: bool = flag(false);
+        /// Whether invisible characters (control, bidirectional, zero-width, Unicode tags) are removed, unless the server is trusted.
+        clean: bool = flag(false).aka(&["sanitize", "sanitise"]);
+        /// Whether images and audio stay content blocks of the result or are spilled to handles.
+        images: Images = choice();
+        /// Whether text is searched for base64-encoded images.
+        find_images: bool = flag(false).aka(&["detect_images"]);
+    }
 }
+
+/// The bounds of a result's size in bytes.
+pub(crate) const RESULT_SIZE: (u64, u64) = (512, 1 << 30);
 
 impl Results {
     /// Whether something is spilled to a handle.
@@ -46,7 +56,8 @@ impl Results {
     /// Whether the config or a preset sets `max_bytes`. A written limit also sets the ceiling.
     #[doc(hidden)]
     pub fn sets_max_bytes(self) -> bool {
-        self.max_bytes != Self::DEFAULT.max_bytes || self.ceiling != Self::DEFAULT.ceiling
+        let default = Self::default();
+        (self.max_bytes, self.ceiling) != (default.max_bytes, default.ceiling)
     }
 
     /// Whether a result under these settings keeps its size, its blocks and its form. What `clean` removes is not considered.
@@ -56,7 +67,7 @@ impl Results {
             clean: self.clean,
             mode: self.mode,
             ceiling: self.ceiling,
-            ..Self::DEFAULT.whole()
+            ..Self::default().whole()
         };
         self == plain
     }
@@ -70,30 +81,6 @@ impl Results {
             max_tokens: None,
             ..self
         }
-    }
-}
-
-impl Results {
-    /// The default, also shown by the table of fields.
-    pub(crate) const DEFAULT: Self = Self {
-        max_bytes: 48 << 10,
-        max_lines: None,
-        max_tokens: None,
-        mode: TooLong::Spill,
-        ceiling: 500_000,
-        join: Join::Newline,
-        structured: Structured::ContentFirst,
-        fence: false,
-        clean: false,
-        images: Images::Keep,
-        find_images: false,
-    };
-}
-
-impl Default for Results {
-    /// Limits results to 48 KiB and spills larger ones.
-    fn default() -> Self {
-        Self::DEFAULT
     }
 }
 
@@ -153,39 +140,32 @@ pub enum Images {
     Spill,
 }
 
-/// When long results are summarised, and by which model.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default)]
-#[non_exhaustive]
-pub struct Summarise {
-    /// The size of a result, in tokens, from which on it is summarised.
-    pub threshold_tokens: usize,
-    /// The most tokens of a summary.
-    pub max_tokens: usize,
-    /// The timeout for one summary.
-    #[serde(with = "duration_text")]
-    pub timeout: Duration,
-    /// The model that summarises, unless the view has a summariser of its own.
-    pub model: Option<SummaryModel>,
-}
-
-impl Summarise {
-    /// The default of `threshold_tokens`.
-    pub(crate) const THRESHOLD: usize = 5000;
-    /// The default of `max_tokens`.
-    pub(crate) const LENGTH: usize = 1000;
-    /// The default of `timeout`.
-    pub(crate) const TIMEOUT: Duration = Duration::from_secs(60);
-}
-
-impl Default for Summarise {
-    fn default() -> Self {
-        Self {
-            threshold_tokens: Self::THRESHOLD,
-            max_tokens: Self::LENGTH,
-            timeout: Self::TIMEOUT,
-            model: None,
-        }
+settings! {
+    /// When long results are summarised, and by which model.
+    #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+    #[serde(default)]
+    #[non_exhaustive]
+    pub struct Summarise in summarise = "summarise" {
+        /// The size of a result, in tokens, from which on it is summarised.
+        threshold_tokens: usize = count((100, 10_000_000), 5000).aka(&["size_threshold_tokens", "threshold"]);
+        /// The most tokens of a summary.
+        max_tokens: usize = count((50, 1_000_000), 1000).aka(&["summary_max_token_limit", "max_summary_tokens"]);
+        /// The timeout for one summary.
+        timeout: Duration as "duration_text" = limit(60);
+    }
+    keys {
+        /// Whether long results are summarised.
+        enabled: bool = flag(true);
+        /// The base URL of an OpenAI-compatible API, such as `https://api.example.com/v1`.
+        url: Option<Text> = text().aka(&["base_url", "endpoint"]);
+        /// The name of the model.
+        model: Option<String> = text();
+        /// The API key, sent as a bearer token.
+        api_key: Option<Text> = secret().aka(&["key"]).converted(&[("api_key_env_var", Via::VariableName)]);
+    }
+    fields {
+        /// The model that summarises, unless the view has a summariser of its own.
+        model: Option<SummaryModel> = None;
     }
 }
 

@@ -7,21 +7,16 @@ use crate::{
 };
 
 pub(super) fn rules(values: ServerTable<'_>) -> ArgumentRules {
-    let Some(table) = values.table(&server::CALL_ARGUMENTS) else {
-        return ArgumentRules::default();
-    };
-    ArgumentRules {
-        read: table.get(&call_arguments::READ),
-        check: table.get(&call_arguments::CHECK),
-    }
+    let table = values.table(&server::call_arguments);
+    table.map_or_else(ArgumentRules::default, |table| ArgumentRules::default().overlay(table))
 }
 
 /// The setting that asks for validation against schemas, if one does.
 pub(super) fn validated<'v>(values: ServerTable<'v>) -> Option<&'v Found> {
-    let table = values.table(&server::CALL_ARGUMENTS)?;
-    table.find(&call_arguments::CHECK)?;
-    let is_validated = !matches!(table.get(&call_arguments::CHECK), Check::Off | Check::Required);
-    values.find(&server::CALL_ARGUMENTS).filter(|_| is_validated)
+    let table = values.table(&server::call_arguments)?;
+    table.find(&call_arguments::check)?;
+    let is_validated = !matches!(table.get(&call_arguments::check), Check::Off | Check::Required);
+    values.find(&server::call_arguments).filter(|_| is_validated)
 }
 
 #[cfg(test)]

@@ -14,13 +14,13 @@ use crate::{
 
 /// Makes the path of the log absolute: it is relative to the file that sets it. Reports a table without a path.
 pub(crate) fn anchor(values: &mut Values, base: Option<&Path>, env: &Env<'_>, report: &mut Report) {
-    let Some(found) = values.find_mut(&top::AUDIT) else {
+    let Some(found) = values.find_mut(&top::audit) else {
         return;
     };
     let (at, key) = (found.at, found.key.clone());
     let text = match &mut found.setting {
         Setting::Text(text) => Some(text),
-        Setting::Table(table) => match table.find_mut(&fields::FILE).map(|file| &mut file.setting) {
+        Setting::Table(table) => match table.find_mut(&fields::file).map(|file| &mut file.setting) {
             Some(Setting::Text(text)) => Some(text),
             _ => None,
         },
@@ -32,21 +32,16 @@ pub(crate) fn anchor(values: &mut Values, base: Option<&Path>, env: &Env<'_>, re
                 .to_string_lossy()
                 .into_owned();
         }
-        _ => report.error(at, &join(&key, fields::FILE.name), "an audit log needs a file"),
+        _ => report.error(at, &join(&key, fields::file.name), "an audit log needs a file"),
     }
 }
 
 /// The settings of the log, if there is one.
 pub(crate) fn audit(values: TopTable<'_>) -> Option<AuditConfig> {
-    let table = match &values.find(&top::AUDIT)?.setting {
+    let table = match &values.find(&top::audit)?.setting {
         Setting::Text(text) => return Some(AuditConfig::new(&text.value)),
         Setting::Table(table) => Table::<fields::In>::new(table),
         _ => return None,
     };
-    Some(AuditConfig {
-        file: table.get(&fields::FILE)?.value.into(),
-        required: table.get(&fields::REQUIRED),
-        max_size: table.get(&fields::MAX_SIZE),
-        max_files: table.get(&fields::MAX_FILES),
-    })
+    Some(AuditConfig::new(&table.get(&fields::file)?.value).overlay(table))
 }

@@ -31,11 +31,11 @@ enum Held {
 
 pub(super) fn of_server(context: &mut Context<'_>, values: ServerTable<'_>) -> Option<Credentials> {
     let nothing = Values::default();
-    let table = values.table(&server::AUTH).unwrap_or(Table::new(&nothing));
+    let table = values.table(&server::auth).unwrap_or(Table::new(&nothing));
     let kind = kind(values, table);
     let at = values
-        .at(&server::AUTH)
-        .or(values.at(&server::BEARER_TOKEN))
+        .at(&server::auth)
+        .or(values.at(&server::bearer_token))
         .unwrap_or(context.at);
     let mut held = held(context, values, table, at)?;
     let sign_in = oauth::Wish::of(values, table);
@@ -51,7 +51,7 @@ pub(super) fn of_server(context: &mut Context<'_>, values: ServerTable<'_>) -> O
     }
     let Some(one) = held.pop() else {
         let has_header = values
-            .get(&server::HEADERS)
+            .get(&server::headers)
             .keys()
             .any(|name| name.eq_ignore_ascii_case("authorization"));
         return match (kind, sign_in) {
@@ -97,9 +97,9 @@ fn secret(text: Text) -> Secret {
 
 /// The kind of credentials that the config names.
 fn kind(values: ServerTable<'_>, table: Table<'_, auth::In>) -> Option<AuthKind> {
-    let short = values.find(&server::AUTH);
+    let short = values.find(&server::auth);
     let short = short.and_then(|found| AuthKind::from_setting(&found.setting));
-    short.or(values.get(&server::AUTH_TYPE)).or(table.get(&auth::TYPE))
+    short.or(values.get(&server::auth_type)).or(table.get(&auth::kind))
 }
 
 /// All credentials that are written. Returns `None` after reporting a problem with one of them.
@@ -109,32 +109,32 @@ fn held(
     table: Table<'_, auth::In>,
     at: Place,
 ) -> Option<Vec<Held>> {
-    let bearer = match (values.get(&server::BEARER_TOKEN), table.get(&auth::BEARER)) {
+    let bearer = match (values.get(&server::bearer_token), table.get(&auth::bearer)) {
         (Some(_), Some(_)) => {
             return context.refuse(at, "auth", "`bearer_token` and `auth.bearer` are the same; keep one");
         }
         (one, other) => one.or(other),
     };
-    let api_key = table.get(&auth::API_KEY);
+    let api_key = table.get(&auth::api_key);
     let sent = [&bearer, &api_key].into_iter().flatten();
     if sent.into_iter().any(|text| HeaderValue::from_str(&text.value).is_err()) {
         return context.refuse(at, "auth", "its value cannot be sent in a header");
     }
-    let header = table.get(&auth::HEADER).unwrap_or_else(|| API_KEY_HEADER.into());
+    let header = table.get(&auth::header).unwrap_or_else(|| API_KEY_HEADER.into());
     if api_key.is_some() && HeaderName::from_bytes(header.as_bytes()).is_err() {
         return context.refuse(at, "auth.header", "is not a header name");
     }
-    let basic = table.get(&auth::USER).map(|user| Auth::Basic {
+    let basic = table.get(&auth::user).map(|user| Auth::Basic {
         user,
-        password: table.get(&auth::PASSWORD).map_or_else(|| Secret::new(""), secret),
+        password: table.get(&auth::password).map_or_else(|| Secret::new(""), secret),
     });
     let mut held = Vec::new();
     held.extend(bearer.map(Held::Bearer));
-    let file = table.get(&auth::BEARER_FILE);
+    let file = table.get(&auth::bearer_file);
     held.extend(file.map(|path| Held::File(context.resolve_path(&path))));
     held.extend(basic.map(Held::Basic));
     held.extend(api_key.map(|key| Held::ApiKey(header, secret(key))));
-    if values.find(&server::HEADERS_HELPER).is_some() {
+    if values.find(&server::headers_helper).is_some() {
         held.push(Held::Helper(Arc::new(helper(context, values)?)));
     }
     Some(held)
@@ -146,15 +146,12 @@ const SHELL: [char; 16] = [
 ];
 
 fn helper(context: &mut Context<'_>, values: ServerTable<'_>) -> Option<HeadersHelper> {
-    let key = server::HEADERS_HELPER.name;
-    let at = values.at(&server::HEADERS_HELPER).unwrap_or(context.at);
-    let mut words = values
-        .get(&server::HEADERS_HELPER)
-        .map(|argv| argv.0)
-        .unwrap_or_default();
+    let key = server::headers_helper.name;
+    let at = values.at(&server::headers_helper).unwrap_or(context.at);
+    let mut words = values.get(&server::headers_helper).unwrap_or_default();
     let is_line = |text: &Text| text.written.contains(char::is_whitespace) || text.written.contains(SHELL);
     let is_text = values
-        .find(&server::HEADERS_HELPER)
+        .find(&server::headers_helper)
         .is_some_and(|found| matches!(found.setting, Setting::Text(_)));
     if let ([line], true) = (words.as_slice(), is_text)
         && is_line(line)
@@ -187,6 +184,6 @@ fn helper(context: &mut Context<'_>, values: ServerTable<'_>) -> Option<HeadersH
     let mut command = stdio::with_surroundings(context, values, &program.value)?;
     command.args = args.iter().map(|arg| Secret::new(arg.value.as_str())).collect();
     let mut helper = HeadersHelper::new(command);
-    helper.ttl = values.get(&server::HEADERS_HELPER_TTL);
+    helper.ttl = values.get(&server::headers_helper_ttl);
     Some(helper)
 }

@@ -14,13 +14,13 @@ const MAX_NAME: usize = 64;
 
 /// Removes the views and tokens of one source that have errors.
 pub(super) fn remove_broken(values: &mut Values, report: &Report) {
-    mark_broken(values.find_mut(&top::VIEWS), "", report);
-    if let Some(found) = values.find_mut(&top::SERVE)
+    mark_broken(values.find_mut(&top::views), "", report);
+    if let Some(found) = values.find_mut(&top::serve)
         && let Setting::Table(table) = &mut found.setting
     {
         let path = found.key.clone();
-        mark_broken(table.find_mut(&serve::TOKENS), &path, report);
-        if let Some(oauth) = table.find_mut(&serve::OAUTH)
+        mark_broken(table.find_mut(&serve::tokens), &path, report);
+        if let Some(oauth) = table.find_mut(&serve::oauth)
             && has_errors(&join(&path, &oauth.key), report)
         {
             oauth.setting = Setting::Bool(false);
@@ -30,11 +30,11 @@ pub(super) fn remove_broken(values: &mut Values, report: &Report) {
 
 /// Adds the entries of an earlier source to those of a later one, which win name by name.
 pub(crate) fn merge(later: &mut Values, earlier: &mut Values) {
-    merge_maps(later, earlier, &top::VIEWS);
-    if let Some(Setting::Table(later)) = later.find_mut(&top::SERVE).map(|found| &mut found.setting)
-        && let Some(Setting::Table(earlier)) = earlier.find_mut(&top::SERVE).map(|found| &mut found.setting)
+    merge_maps(later, earlier, &top::views);
+    if let Some(Setting::Table(later)) = later.find_mut(&top::serve).map(|found| &mut found.setting)
+        && let Some(Setting::Table(earlier)) = earlier.find_mut(&top::serve).map(|found| &mut found.setting)
     {
-        merge_maps(later, earlier, &serve::TOKENS);
+        merge_maps(later, earlier, &serve::tokens);
         later.fill_from(std::mem::take(earlier));
     }
 }

@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use crate::{
     fields::{ServerTable, breaker as breaker_fields, restart as restart_fields, retry, server},
-    from_setting::{MAX_POOL, Waits},
-    lifecycle::{BreakerPolicy, BreakerRule, Health, Restart, Retry, RetryClass},
+    from_setting::MAX_POOL,
+    lifecycle::{BreakerPolicy, BreakerRule, Restart, Retry, RetryClass},
     problem::{Report, join},
     setting::Setting,
 };
@@ -15,15 +15,15 @@ const MAX_WAITS: usize = 64;
 
 /// Reports a scope that does not parse, and an invalid backoff schedule.
 pub(super) fn check(values: ServerTable<'_>, path: &str, report: &mut Report) {
-    if let Some(Setting::Text(text)) = values.find(&server::SCOPE).map(|found| &found.setting)
-        && values.set(&server::SCOPE).is_none()
+    if let Some(Setting::Text(text)) = values.find(&server::scope).map(|found| &found.setting)
+        && values.set(&server::scope).is_none()
     {
         let message = format!("must be shared, session, or pool(N) with N from 1 to {MAX_POOL}");
-        report.error(text.at, &join(path, server::SCOPE.name), message);
+        report.error(text.at, &join(path, server::scope.name), message);
     }
-    if let Some(table) = values.table(&server::RESTART)
-        && let Some(found) = table.find(&restart_fields::BACKOFF)
-        && let Some(problem) = bad_waits(&table.get(&restart_fields::BACKOFF).0)
+    if let Some(table) = values.table(&server::restart)
+        && let Some(found) = table.find(&restart_fields::backoff)
+        && let Some(problem) = bad_waits(&table.get(&restart_fields::backoff))
     {
         report.error(found.at, &join(path, "restart.backoff"), problem);
     }
@@ -43,58 +43,32 @@ fn bad_waits(waits: &[Duration]) -> Option<&'static str> {
 }
 
 pub(super) fn restart(values: ServerTable<'_>) -> Restart {
-    let start_wait = values.get(&server::START_WAIT);
-    let Some(table) = values.table(&server::RESTART) else {
-        return Restart {
-            start_wait,
-            ..Restart::default()
-        };
+    let restart = Restart {
+        start_wait: values.get(&server::start_wait),
+        ..Restart::default()
     };
-    let Waits(waits) = table.get(&restart_fields::BACKOFF);
-    Restart {
-        enabled: table.get(&restart_fields::ENABLED),
-        backoff: waits,
-        max_attempts: table.get(&restart_fields::MAX_ATTEMPTS),
-        wait: table.get(&restart_fields::CALL_WAIT),
-        start_wait,
-    }
-}
-
-pub(super) fn health(values: ServerTable<'_>) -> Health {
-    Health {
-        probe: values.get(&server::HEALTH_PROBE),
-        interval: values.get(&server::HEALTH_INTERVAL).0,
-        timeout: values.get(&server::HEALTH_TIMEOUT),
-        restart: values.get(&server::HEALTH_RESTART),
+    match values.table(&server::restart) {
+        Some(table) => restart.overlay(table),
+        None => restart,
     }
 }
 
 pub(super) fn retries(values: ServerTable<'_>) -> Retry {
-    let Some(table) = values.table(&server::RETRY) else {
+    let Some(table) = values.table(&server::retry) else {
         return Retry::default();
     };
-    let keyed = table.get(&retry::KEY_ARGUMENT).map(RetryClass::Key);
-    Retry {
-        mode: keyed.or_else(|| table.get(&retry::MODE)),
-        attempts: table.get(&retry::ATTEMPTS),
-        backoff: table.get(&retry::BACKOFF),
-        jitter: table.get(&retry::JITTER),
-        even_if_run: table.get(&retry::UNSAFE),
+    let mut retry = Retry::default().overlay(table);
+    if let Some(argument) = table.get(&retry::key_argument) {
+        retry.mode = Some(RetryClass::Key(argument));
     }
+    retry
 }
 
 /// The circuit breaker; `None` for the board's policy.
 pub(super) fn breaker(values: ServerTable<'_>) -> Option<BreakerPolicy> {
-    let table = values.table(&server::BREAKER)?;
-    if !table.get(&breaker_fields::ENABLED) {
+    let table = values.table(&server::breaker)?;
+    if !table.get(&breaker_fields::enabled) {
         return Some(BreakerPolicy::Off);
     }
-    Some(BreakerPolicy::On(BreakerRule {
-        failures: table.get(&breaker_fields::FAILURES),
-        percent: table.get(&breaker_fields::PERCENT),
-        of: table.get(&breaker_fields::OF),
-        open: table.get(&breaker_fields::OPEN),
-        probes: table.get(&breaker_fields::PROBES),
-        successes: table.get(&breaker_fields::SUCCESSES),
-    }))
+    Some(BreakerPolicy::On(BreakerRule::default().overlay(table)))
 }

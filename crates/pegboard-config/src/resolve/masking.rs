@@ -21,12 +21,12 @@ pub(crate) fn layered(base: &Masking, found: Option<&Found>) -> Masking {
         _ => return masking,
     };
     let values = |key: &Key<fields::In, Vec<Text>>| table.get(key).into_iter().map(|text| text.value);
-    masking.enabled = table.set(&fields::ENABLED).unwrap_or(masking.enabled);
-    masking.defaults = table.set(&fields::DEFAULTS).unwrap_or(masking.defaults);
-    masking.style = table.set(&fields::STYLE).unwrap_or(masking.style);
-    masking.groups.extend(values(&fields::GROUPS));
-    masking.patterns.extend(values(&fields::PATTERNS));
-    masking.except.extend(values(&fields::EXCEPT));
+    masking.enabled = table.set(&fields::enabled).unwrap_or(masking.enabled);
+    masking.defaults = table.set(&fields::defaults).unwrap_or(masking.defaults);
+    masking.style = table.set(&fields::style).unwrap_or(masking.style);
+    masking.groups.extend(values(&fields::groups));
+    masking.patterns.extend(values(&fields::patterns));
+    masking.except.extend(values(&fields::except));
     masking
         .custom
         .extend(customs(table).into_iter().map(|(custom, _)| custom));
@@ -38,26 +38,26 @@ pub(crate) fn check(report: &mut Report, path: &str, found: &Found) {
     let Setting::Table(table) = &found.setting else { return };
     let table = Table::<fields::In>::new(table);
     let path = join(path, &found.key);
-    for text in table.get(&fields::GROUPS) {
+    for text in table.get(&fields::groups) {
         if let Err(error) = pegboard_mask::check_group(&text.value) {
             let near = nearest(&text.value, Masker::group_names());
-            report_bad_masking(report, &text, &join(&path, fields::GROUPS.name), &error, near);
+            report_bad_masking(report, &text, &join(&path, fields::groups.name), &error, near);
         }
     }
-    for text in table.get(&fields::PATTERNS) {
+    for text in table.get(&fields::patterns) {
         if let Err(error) = pegboard_mask::check_pattern(&text.value) {
             let near = nearest(&text.value, Masker::pattern_names());
-            report_bad_masking(report, &text, &join(&path, fields::PATTERNS.name), &error, near);
+            report_bad_masking(report, &text, &join(&path, fields::patterns.name), &error, near);
         }
     }
     for (custom, text) in customs(table) {
         if let Err(error) = pegboard_mask::check_custom(&custom) {
-            report_bad_masking(report, &text, &join(&path, fields::CUSTOM.name), &error, None);
+            report_bad_masking(report, &text, &join(&path, fields::custom.name), &error, None);
         }
     }
-    for text in table.get(&fields::EXCEPT) {
+    for text in table.get(&fields::except) {
         if let Err(error) = pegboard_mask::check_exception(&text.value) {
-            report_bad_masking(report, &text, &join(&path, fields::EXCEPT.name), &error, None);
+            report_bad_masking(report, &text, &join(&path, fields::except.name), &error, None);
         }
     }
 }
@@ -76,13 +76,13 @@ fn report_bad_masking(report: &mut Report, text: &Text, path: &str, error: &BadM
 /// The custom patterns, with the texts of their expressions.
 fn customs(table: Table<'_, fields::In>) -> Vec<(CustomPattern, Text)> {
     let custom = |table: Table<'_, pattern::In>| {
-        let text = table.get(&pattern::PATTERN)?;
+        let text = table.get(&pattern::pattern)?;
         let mut custom = CustomPattern::new(text.value.clone());
-        if let Some(replacement) = table.get(&pattern::REPLACEMENT) {
+        if let Some(replacement) = table.get(&pattern::replacement) {
             custom.replacement = replacement;
         }
-        custom.description = table.get(&pattern::DESCRIPTION);
+        custom.description = table.get(&pattern::description);
         Some((custom, text))
     };
-    table.list(&fields::CUSTOM).into_iter().filter_map(custom).collect()
+    table.list(&fields::custom).into_iter().filter_map(custom).collect()
 }

@@ -37,17 +37,17 @@ pub(super) enum Wish {
 
 impl Wish {
     pub(super) fn of(values: ServerTable<'_>, table: Table<'_, auth::In>) -> Self {
-        let tables = [values.find(&server::OAUTH), table.find(&auth::OAUTH)];
+        let tables = [values.find(&server::oauth), table.find(&auth::oauth)];
         let switch = |found: &Found| match &found.setting {
             Setting::Bool(on) => *on,
-            Setting::Table(table) => Table::<oauth::In>::new(table).get(&oauth::ENABLED),
+            Setting::Table(table) => Table::<oauth::In>::new(table).get(&oauth::enabled),
             _ => true,
         };
         if tables.into_iter().flatten().any(|found| !switch(found)) {
             return Self::Off;
         }
-        let in_auth = oauth::SECTION.fields.iter().filter_map(|field| table.found(field));
-        let short = [values.find(&server::SCOPES), values.find(&server::OAUTH_RESOURCE)];
+        let in_auth = oauth::SECTION.fields().filter_map(|field| table.found(field));
+        let short = [values.find(&server::scopes), values.find(&server::oauth_resource)];
         let mut found = tables.into_iter().chain(short).flatten().chain(in_auth);
         found.next().map_or(Self::NotSaid, |found| Self::On {
             at: found.at,
@@ -64,8 +64,8 @@ pub(super) fn settings(
     client_credentials: bool,
 ) -> Option<OAuthConfig> {
     let at = values
-        .at(&server::OAUTH)
-        .or(values.at(&server::AUTH))
+        .at(&server::oauth)
+        .or(values.at(&server::auth))
         .unwrap_or(context.at);
     if !cfg!(feature = "oauth") {
         let hint = "build it with the feature `oauth` of the crate `pegboard`, or give it a token: `auth = { bearer = \"${TOKEN}\" }`";
@@ -86,24 +86,24 @@ pub(super) fn settings(
 /// The setting that asks for the sign-in.
 fn named_by(values: ServerTable<'_>) -> &'static str {
     let is_oauth = |found: &Found| AuthKind::from_setting(&found.setting).is_some();
-    match values.find(&server::AUTH_TYPE).is_some_and(is_oauth) {
-        true => server::AUTH_TYPE.name,
-        false if values.find(&server::AUTH).is_some() => server::AUTH.name,
-        false => server::OAUTH.name,
+    match values.find(&server::auth_type).is_some_and(is_oauth) {
+        true => server::auth_type.name,
+        false if values.find(&server::auth).is_some() => server::auth.name,
+        false => server::oauth.name,
     }
 }
 
 /// Gathers the settings from `oauth`, `auth.oauth`, `auth` and their short forms into one table.
 fn gathered(context: &mut Context<'_>, values: ServerTable<'_>, table: Table<'_, auth::In>) -> Option<Values> {
     let nothing = Values::default();
-    let own = values.table(&server::OAUTH).unwrap_or(Table::new(&nothing));
-    let inner = table.table(&auth::OAUTH).unwrap_or(Table::new(&nothing));
+    let own = values.table(&server::oauth).unwrap_or(Table::new(&nothing));
+    let inner = table.table(&auth::oauth).unwrap_or(Table::new(&nothing));
     let mut all = Values::default();
     let mut good = true;
-    for field in oauth::SECTION.fields {
+    for field in oauth::SECTION.fields() {
         let short = match field.name {
-            name if name == oauth::SCOPES.name => values.find(&server::SCOPES),
-            name if name == oauth::RESOURCE.name => values.find(&server::OAUTH_RESOURCE),
+            name if name == oauth::scopes.name => values.find(&server::scopes),
+            name if name == oauth::resource.name => values.find(&server::oauth_resource),
             _ => None,
         };
         // The fields of `auth` have the names of those of `oauth`.
@@ -131,28 +131,28 @@ impl Settings<'_> {
     fn resolve(&self, context: &mut Context<'_>, client_credentials: bool) -> Option<OAuthConfig> {
         let values = self.values;
         let grant_kind = self.grant_kind(context, client_credentials)?;
-        let client_secret = self.secret(context, &oauth::CLIENT_SECRET, &oauth::CLIENT_SECRET_FILE);
+        let client_secret = self.secret(context, &oauth::client_secret, &oauth::client_secret_file);
         let private_key = self.private_key(context);
-        let client_metadata_url = self.url(context, &oauth::CLIENT_METADATA_URL);
-        let issuer = self.url(context, &oauth::ISSUER);
-        let authorization_url = self.url(context, &oauth::AUTHORIZATION_URL);
-        let token_url = self.url(context, &oauth::TOKEN_URL);
+        let client_metadata_url = self.url(context, &oauth::client_metadata_url);
+        let issuer = self.url(context, &oauth::issuer);
+        let authorization_url = self.url(context, &oauth::authorization_url);
+        let token_url = self.url(context, &oauth::token_url);
         let redirect = self.redirect(context);
         let grant = self.grant(context, grant_kind);
         let settings = OAuthConfig {
-            client_id: values.get(&oauth::CLIENT_ID),
+            client_id: values.get(&oauth::client_id),
             client_secret: client_secret?,
             private_key: private_key?,
             client_metadata_url: client_metadata_url?,
-            scopes: values.get(&oauth::SCOPES).0,
+            scopes: values.get(&oauth::scopes),
             grant: grant?,
             issuer: issuer?.map(|url| issuer_of(url.expose())),
             authorization_url: authorization_url?,
             token_url: token_url?,
             redirect: redirect?,
-            resource: values.get(&oauth::RESOURCE),
-            audience: values.get(&oauth::AUDIENCE).0,
-            dpop: values.get(&oauth::DPOP),
+            resource: values.get(&oauth::resource),
+            audience: values.get(&oauth::audience),
+            dpop: values.get(&oauth::dpop),
         };
         self.check_client(context, &settings)?;
         self.warn_of_idle(context, grant_kind);
@@ -160,10 +160,10 @@ impl Settings<'_> {
     }
 
     fn grant_kind(&self, context: &mut Context<'_>, client_credentials: bool) -> Option<GrantKind> {
-        match self.values.get(&oauth::GRANT) {
+        match self.values.get(&oauth::grant) {
             Some(kind) if client_credentials && kind != GrantKind::ClientCredentials => self.refuse(
                 context,
-                &oauth::GRANT,
+                &oauth::grant,
                 "`auth` names the grant `client_credentials`; keep one",
             ),
             Some(kind) => Some(kind),
@@ -177,16 +177,16 @@ impl Settings<'_> {
             GrantKind::AuthorizationCode => Some(OAuthGrant::AuthorizationCode),
             GrantKind::ClientCredentials => Some(OAuthGrant::ClientCredentials),
             GrantKind::TokenExchange => {
-                let subject = self.input(context, &oauth::SUBJECT_TOKEN, &oauth::SUBJECT_TOKEN_FILE)?;
+                let subject = self.input(context, &oauth::subject_token, &oauth::subject_token_file)?;
                 let mut exchange = TokenExchange::new(subject);
-                if let Some(subject_type) = self.values.get(&oauth::SUBJECT_TOKEN_TYPE) {
+                if let Some(subject_type) = self.values.get(&oauth::subject_token_type) {
                     exchange.subject_type = subject_type;
                 }
-                exchange.requested_type = self.values.get(&oauth::REQUESTED_TOKEN_TYPE);
+                exchange.requested_type = self.values.get(&oauth::requested_token_type);
                 Some(OAuthGrant::TokenExchange(exchange))
             }
             GrantKind::JwtBearer => {
-                let mut grant = JwtBearer::new(self.input(context, &oauth::ASSERTION, &oauth::ASSERTION_FILE)?);
+                let mut grant = JwtBearer::new(self.input(context, &oauth::assertion, &oauth::assertion_file)?);
                 grant.identity_provider = self.identity_provider(context)?;
                 Some(OAuthGrant::JwtBearer(grant))
             }
@@ -213,21 +213,21 @@ impl Settings<'_> {
 
     #[expect(clippy::option_option, reason = "the outer one is a problem that was reported")]
     fn identity_provider(&self, context: &mut Context<'_>) -> Option<Option<IdentityProvider>> {
-        let Some(table) = self.values.table(&oauth::IDENTITY_PROVIDER) else {
+        let Some(table) = self.values.table(&oauth::identity_provider) else {
             return Some(None);
         };
-        let path = join(&join(context.path, "oauth"), oauth::IDENTITY_PROVIDER.name);
-        let Some(written) = table.get(&identity_provider::TOKEN_URL) else {
-            let at = self.values.at(&oauth::IDENTITY_PROVIDER).unwrap_or(self.at);
+        let path = join(&join(context.path, "oauth"), oauth::identity_provider.name);
+        let Some(written) = table.get(&identity_provider::token_url) else {
+            let at = self.values.at(&oauth::identity_provider).unwrap_or(self.at);
             context.report.error(at, &path, "needs `token_url`");
             return None;
         };
         let mut provider = IdentityProvider::new(url(context, &written, &join(&path, "token_url"))?);
-        provider.client_id = table.get(&identity_provider::CLIENT_ID);
+        provider.client_id = table.get(&identity_provider::client_id);
         provider.client_secret = secret(
             context,
-            table.get(&identity_provider::CLIENT_SECRET),
-            table.get(&identity_provider::CLIENT_SECRET_FILE),
+            table.get(&identity_provider::client_secret),
+            table.get(&identity_provider::client_secret_file),
             &join(&path, "client_secret"),
         )?;
         Some(Some(provider))
@@ -246,16 +246,16 @@ impl Settings<'_> {
 
     #[expect(clippy::option_option, reason = "the outer one is a problem that was reported")]
     fn private_key(&self, context: &mut Context<'_>) -> Option<Option<ClientKey>> {
-        let (kid, alg) = (self.values.get(&oauth::KEY_ID), self.values.get(&oauth::ALGORITHM));
-        let Some(pem) = self.secret(context, &oauth::PRIVATE_KEY, &oauth::PRIVATE_KEY_FILE)? else {
+        let (kid, alg) = (self.values.get(&oauth::key_id), self.values.get(&oauth::algorithm));
+        let Some(pem) = self.secret(context, &oauth::private_key, &oauth::private_key_file)? else {
             return match kid.is_some() || alg.is_some() {
-                true => self.refuse(context, &oauth::KEY_ID, "belongs to a `private_key`, which is not set"),
+                true => self.refuse(context, &oauth::key_id, "belongs to a `private_key`, which is not set"),
                 false => Some(None),
             };
         };
         if !(pem.expose().contains("-----BEGIN ") && pem.expose().contains("PRIVATE KEY-----")) {
             let message = "is not a private key in PEM, which starts with `-----BEGIN PRIVATE KEY-----`";
-            return self.refuse(context, &oauth::PRIVATE_KEY, message);
+            return self.refuse(context, &oauth::private_key, message);
         }
         let mut key = ClientKey::new(pem);
         key.kid = kid;
@@ -275,21 +275,21 @@ impl Settings<'_> {
     fn redirect(&self, context: &mut Context<'_>) -> Option<RedirectConfig> {
         let values = self.values;
         let parts = (
-            values.get(&oauth::CALLBACK_HOST),
-            values.get(&oauth::CALLBACK_PORT),
-            values.get(&oauth::CALLBACK_PATH),
+            values.get(&oauth::callback_host),
+            values.get(&oauth::callback_port),
+            values.get(&oauth::callback_path),
         );
         let mut redirect = RedirectConfig::default();
-        if let Some(text) = values.get(&oauth::REDIRECT_URI) {
+        if let Some(text) = values.get(&oauth::redirect_uri) {
             if parts.0.is_some() || parts.1.is_some() || parts.2.is_some() {
                 let message = "says the same as `callback_host`, `callback_port` and `callback_path`; keep one";
-                return self.refuse(context, &oauth::REDIRECT_URI, message);
+                return self.refuse(context, &oauth::redirect_uri, message);
             }
             let parsed = Url::parse(text.value.trim()).ok();
             let local = parsed.filter(|url| url.scheme() == "http" && url.host_str().is_some_and(is_this_machine));
             let Some(url) = local else {
                 let message = "must be an address of this machine, such as `http://127.0.0.1:8976/callback`";
-                return self.refuse(context, &oauth::REDIRECT_URI, message);
+                return self.refuse(context, &oauth::redirect_uri, message);
             };
             redirect.host = url.host_str().unwrap_or_default().to_owned();
             redirect.port = url.port();
@@ -299,7 +299,7 @@ impl Settings<'_> {
         if let Some(host) = parts.0 {
             if !is_this_machine(&host.value) {
                 let message = "must be `127.0.0.1`, `localhost` or `[::1]`: the browser returns to this machine";
-                return self.refuse(context, &oauth::CALLBACK_HOST, message);
+                return self.refuse(context, &oauth::callback_host, message);
             }
             redirect.host = host.value;
         }
@@ -308,7 +308,7 @@ impl Settings<'_> {
             let is_path = path.value.starts_with('/') && !path.value.contains(['?', '#']) && path.value.is_ascii();
             if !is_path || path.value.contains(char::is_whitespace) {
                 let message = "must be a path that starts with `/`, such as `/callback`";
-                return self.refuse(context, &oauth::CALLBACK_PATH, message);
+                return self.refuse(context, &oauth::callback_path, message);
             }
             redirect.path = path.value;
         }
@@ -321,37 +321,37 @@ impl Settings<'_> {
         if settings.client_secret.is_some() && settings.private_key.is_some() {
             return self.refuse(
                 context,
-                &oauth::PRIVATE_KEY,
+                &oauth::private_key,
                 "a client has either a secret or a private key; keep one",
             );
         }
         if settings.client_id.is_some() && settings.client_metadata_url.is_some() {
             let message = "is a client id itself; leave out `client_id` or this";
-            return self.refuse(context, &oauth::CLIENT_METADATA_URL, message);
+            return self.refuse(context, &oauth::client_metadata_url, message);
         }
         if settings.client_secret.is_some() && settings.client_id.is_none() {
             return self.refuse(
                 context,
-                &oauth::CLIENT_SECRET,
+                &oauth::client_secret,
                 "belongs to a `client_id`, which is not set",
             );
         }
         if settings.private_key.is_some() && settings.client_id.is_none() && settings.client_metadata_url.is_none() {
             return self.refuse(
                 context,
-                &oauth::PRIVATE_KEY,
+                &oauth::private_key,
                 "belongs to a `client_id`, which is not set",
             );
         }
         if settings.grant == OAuthGrant::ClientCredentials && !(settings.client_id.is_some() && has_proof) {
             let message = "`client_credentials` needs `client_id` and `client_secret` or `private_key`";
-            return self.refuse(context, &oauth::GRANT, message);
+            return self.refuse(context, &oauth::grant, message);
         }
         if let Some((name, message)) = settings.open_destination() {
             let at = match name {
-                "authorization_url" => self.values.at(&oauth::AUTHORIZATION_URL),
-                "token_url" => self.values.at(&oauth::TOKEN_URL),
-                _ => self.values.at(&oauth::GRANT),
+                "authorization_url" => self.values.at(&oauth::authorization_url),
+                "token_url" => self.values.at(&oauth::token_url),
+                _ => self.values.at(&oauth::grant),
             };
             return context.refuse(at.unwrap_or(self.at), &join("oauth", name), message);
         }
@@ -361,19 +361,19 @@ impl Settings<'_> {
     /// Refuses nothing, but says which settings belong to another grant.
     fn warn_of_idle(&self, context: &mut Context<'_>, grant: GrantKind) {
         let of_person: &[&Field] = &[
-            &oauth::AUTHORIZATION_URL,
-            &oauth::REDIRECT_URI,
-            &oauth::CALLBACK_HOST,
-            &oauth::CALLBACK_PORT,
-            &oauth::CALLBACK_PATH,
+            &oauth::authorization_url,
+            &oauth::redirect_uri,
+            &oauth::callback_host,
+            &oauth::callback_port,
+            &oauth::callback_path,
         ];
         let of_exchange: &[&Field] = &[
-            &oauth::SUBJECT_TOKEN,
-            &oauth::SUBJECT_TOKEN_FILE,
-            &oauth::SUBJECT_TOKEN_TYPE,
-            &oauth::REQUESTED_TOKEN_TYPE,
+            &oauth::subject_token,
+            &oauth::subject_token_file,
+            &oauth::subject_token_type,
+            &oauth::requested_token_type,
         ];
-        let of_assertion: &[&Field] = &[&oauth::ASSERTION, &oauth::ASSERTION_FILE, &oauth::IDENTITY_PROVIDER];
+        let of_assertion: &[&Field] = &[&oauth::assertion, &oauth::assertion_file, &oauth::identity_provider];
         for (kind, fields) in [
             (GrantKind::AuthorizationCode, of_person),
             (GrantKind::TokenExchange, of_exchange),

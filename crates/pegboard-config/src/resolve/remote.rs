@@ -25,11 +25,11 @@ pub(super) fn transport(
     kind: Option<TransportKind>,
     at: Place,
 ) -> Option<Transport> {
-    let url = url(context, &values.get(&server::URL)?);
+    let url = url(context, &values.get(&server::url)?);
     let headers = headers(context, values);
     let credentials = credentials::of_server(context, values);
     let tls = tls(context, values);
-    let cleanup = values.get(&server::SESSION_CLEANUP_URL);
+    let cleanup = values.get(&server::session_cleanup_url);
     let cleanup = cleanup.map(|text| session_cleanup_url(context, &text));
     let (url, mut headers, tls) = (url?, headers?, tls?);
     let session_cleanup_url = match cleanup {
@@ -44,7 +44,7 @@ pub(super) fn transport(
     if !matches!(auth, Auth::None | Auth::Anonymous | Auth::HeadersHelper(_))
         && headers.keys().any(|name| name.eq_ignore_ascii_case("authorization"))
     {
-        let at = values.at(&server::HEADERS).unwrap_or(at);
+        let at = values.at(&server::headers).unwrap_or(at);
         return context.refuse(at, "headers", "`Authorization` is set here and by `auth`; keep one");
     }
     warn_of_open_credentials(context, &url, &auth, at);
@@ -54,7 +54,7 @@ pub(super) fn transport(
         auth,
         tls,
         session_cleanup_url,
-        session_gone_status: values.get(&server::SESSION_GONE_STATUS),
+        session_gone_status: values.get(&server::session_gone_status),
     };
     let scheme = endpoint.url.expose().scheme().to_owned();
     let is_socket = matches!(scheme.as_str(), "ws" | "wss");
@@ -131,14 +131,14 @@ fn headers(context: &mut Context<'_>, values: ServerTable<'_>) -> Option<BTreeMa
     let mut headers = BTreeMap::new();
     let mut good = true;
     let path = join(context.path, "headers");
-    for (name, text) in values.get(&server::HEADERS) {
+    for (name, text) in values.get(&server::headers) {
         // A variable that is set but empty omits the header.
         if !(text.value.is_empty() && text.is_from_variable()) {
             good &= header(context, &mut headers, &path, (&name, &text.value), text.at);
         }
     }
     let path = join(context.path, "env_headers");
-    for (name, variable) in values.get(&server::ENV_HEADERS) {
+    for (name, variable) in values.get(&server::env_headers) {
         match context.env.get(&variable.value) {
             Some(value) if value.is_empty() => {}
             Some(value) => good &= header(context, &mut headers, &path, (&name, &value), variable.at),
@@ -177,13 +177,13 @@ fn header(
 
 fn tls(context: &mut Context<'_>, values: ServerTable<'_>) -> Option<Tls> {
     let nothing = Values::default();
-    let table = values.table(&server::TLS).unwrap_or(Table::new(&nothing));
+    let table = values.table(&server::tls).unwrap_or(Table::new(&nothing));
     let path = |key: &Key<tls::In, Option<String>>| table.get(key).map(|path| context.resolve_path(&path));
-    let (ca, cert, key) = (path(&tls::CA), path(&tls::CERT), path(&tls::KEY));
-    let insecure = values.get(&server::INSECURE) || table.get(&tls::INSECURE);
+    let (ca, cert, key) = (path(&tls::ca), path(&tls::cert), path(&tls::key));
+    let insecure = values.get(&server::insecure) || table.get(&tls::insecure);
     let at = values
-        .at(&server::TLS)
-        .or(values.at(&server::INSECURE))
+        .at(&server::tls)
+        .or(values.at(&server::insecure))
         .unwrap_or(context.at);
     if insecure {
         let field = join(context.path, "tls.insecure");
@@ -196,7 +196,7 @@ fn tls(context: &mut Context<'_>, values: ServerTable<'_>) -> Option<Tls> {
         (None, None) => None,
         _ => return context.refuse(at, "tls", "`cert` and `key` belong together"),
     };
-    let server_id = match table.get(&tls::SERVER_ID).map(|id| SpiffeId::parse(id.trim())) {
+    let server_id = match table.get(&tls::server_id).map(|id| SpiffeId::parse(id.trim())) {
         None => None,
         Some(Err(error)) => return context.refuse(at, "tls.server_id", &format!("is no SPIFFE id: {error}")),
         Some(Ok(_)) if insecure => {

@@ -12,12 +12,12 @@ use pegboard_base::secret::{SafeUrl, Secret};
 
 /// Reports an invalid URL in `summarise`.
 pub(super) fn check(values: ServerTable<'_>, path: &str, report: &mut Report) {
-    let Some(found) = values.find(&server::SUMMARISE) else {
+    let Some(found) = values.find(&server::summarise) else {
         return;
     };
     let Some(url) = values
-        .table(&server::SUMMARISE)
-        .and_then(|table| table.get(&summarise_fields::URL))
+        .table(&server::summarise)
+        .and_then(|table| table.get(&summarise_fields::url))
     else {
         return;
     };
@@ -27,15 +27,15 @@ pub(super) fn check(values: ServerTable<'_>, path: &str, report: &mut Report) {
         Err(_) => Some("is not a URL with a host"),
     };
     if let Some(problem) = problem {
-        let path = join(&join(path, &found.key), summarise_fields::URL.name);
+        let path = join(&join(path, &found.key), summarise_fields::url.name);
         report.error(url.at, &path, problem);
     }
 }
 
 /// The settings of a server.
 pub(super) fn of_server(values: ServerTable<'_>) -> Results {
-    let short = (values.get(&server::MAX_RESULT), values.get(&server::STRUCTURED));
-    over(Results::default(), values.table(&server::RESULT), short)
+    let short = (values.get(&server::max_result), values.get(&server::structured));
+    over(Results::default(), values.table(&server::result), short)
 }
 
 /// The settings of a view. What it does not set has the default, regardless of the servers.
@@ -45,10 +45,10 @@ pub(super) fn of_view(table: Table<'_, result::In>) -> Results {
 
 /// The settings of tools that override those of the server.
 pub(super) fn of_tools(values: ServerTable<'_>, base: Results) -> BTreeMap<String, Results> {
-    let tools = values.tables(&server::TOOLS).into_iter();
+    let tools = values.tables(&server::tools).into_iter();
     let results = tools.filter_map(|(name, table)| {
-        let short = (table.get(&tool::MAX_RESULT), table.get(&tool::STRUCTURED));
-        let result = table.table(&tool::RESULT);
+        let short = (table.get(&tool::max_result), table.get(&tool::structured));
+        let result = table.table(&tool::result);
         let differs = result.is_some() || short != (None, None);
         differs.then(|| (name.clone(), over(base, result, short)))
     });
@@ -65,48 +65,36 @@ fn over(
     if let Some(structured) = structured {
         results.structured = structured;
     }
-    let max_bytes = table.and_then(|table| table.set(&result::MAX_BYTES));
+    let max_bytes = table.and_then(|table| table.set(&result::max_bytes));
     if let Some(bytes) = max_bytes.or(max_result) {
         results.max_bytes = bytes;
         // A written limit is exact: a server cannot raise it.
         results.ceiling = bytes;
     }
-    let Some(table) = table else { return results };
-    Results {
-        max_bytes: results.max_bytes,
-        max_lines: table.set(&result::MAX_LINES).unwrap_or(results.max_lines),
-        max_tokens: table.set(&result::MAX_TOKENS).unwrap_or(results.max_tokens),
-        mode: table.set(&result::MODE).unwrap_or(results.mode),
-        ceiling: table.set(&result::CEILING).unwrap_or(results.ceiling),
-        join: table.set(&result::JOIN).unwrap_or(results.join),
-        structured: table.set(&result::STRUCTURED).unwrap_or(results.structured),
-        fence: table.set(&result::FENCE).unwrap_or(results.fence),
-        clean: table.set(&result::CLEAN).unwrap_or(results.clean),
-        images: table.set(&result::IMAGES).unwrap_or(results.images),
-        find_images: table.set(&result::FIND_IMAGES).unwrap_or(results.find_images),
+    match table {
+        Some(table) => results.overlay(table),
+        None => results,
     }
 }
 
 /// When long results are summarised; `None` for never.
 pub(super) fn summarise(values: ServerTable<'_>) -> Option<Summarise> {
-    let table = values.table(&server::SUMMARISE)?;
-    table.get(&summarise_fields::ENABLED).then(|| Summarise {
-        threshold_tokens: table.get(&summarise_fields::THRESHOLD_TOKENS),
-        max_tokens: table.get(&summarise_fields::MAX_TOKENS),
-        timeout: table.get(&summarise_fields::TIMEOUT),
+    let table = values.table(&server::summarise)?;
+    table.get(&summarise_fields::enabled).then(|| Summarise {
         model: model(table),
+        ..Summarise::default().overlay(table)
     })
 }
 
 fn model(table: Table<'_, summarise_fields::In>) -> Option<SummaryModel> {
-    let written = table.get(&summarise_fields::URL)?;
+    let written = table.get(&summarise_fields::url)?;
     let mut url = SafeUrl::parse(&written.value).ok()?;
     if written.is_from_variable() {
         url = url.shown_as(written.written.as_str());
     }
     Some(SummaryModel {
         url,
-        model: table.get(&summarise_fields::MODEL).unwrap_or_default(),
-        api_key: table.get(&summarise_fields::API_KEY).map(|key| Secret::new(key.value)),
+        model: table.get(&summarise_fields::model).unwrap_or_default(),
+        api_key: table.get(&summarise_fields::api_key).map(|key| Secret::new(key.value)),
     })
 }

@@ -2,7 +2,6 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet},
-    net::{Ipv4Addr, SocketAddr},
     path::Path,
 };
 
@@ -12,21 +11,22 @@ use super::{gateway, serve_oauth};
 use crate::{
     expand::Env,
     fields::{TopTable, serve as fields, serve_tls, token, top},
+    from_setting::{FromSetting as _, address},
     key::Table,
     policy::Rate,
     problem::{Problem, Report, Severity, join},
     relative_path,
-    serve::{ServeConfig, ServeTls, StateKey, TokenConfig, TokenDigest, TokenScope},
+    serve::{ServeConfig, ServeTls, StateKey, TokenConfig, TokenDigest},
     setting::{Setting, Values},
     view::ViewConfig,
 };
 
 /// Makes the paths of the certificate and its key absolute: they are relative to the file that sets them.
 pub(crate) fn anchor(values: &mut Values, base: Option<&Path>, env: &Env<'_>) {
-    if let Some(Setting::Table(table)) = values.find_mut(&top::SERVE).map(|found| &mut found.setting)
-        && let Some(Setting::Table(files)) = table.find_mut(&fields::TLS).map(|found| &mut found.setting)
+    if let Some(Setting::Table(table)) = values.find_mut(&top::serve).map(|found| &mut found.setting)
+        && let Some(Setting::Table(files)) = table.find_mut(&fields::tls).map(|found| &mut found.setting)
     {
-        for field in [&*serve_tls::CERT, &*serve_tls::KEY] {
+        for field in [&*serve_tls::cert, &*serve_tls::key] {
             if let Some(Setting::Text(text)) = files.find_mut(field).map(|found| &mut found.setting)
                 && !text.value.trim().is_empty()
             {
@@ -40,12 +40,12 @@ pub(crate) fn anchor(values: &mut Values, base: Option<&Path>, env: &Env<'_>) {
 /// Reports errors of the gateway's settings in one source.
 pub(super) fn check(values: &Values, report: &mut Report) {
     let values = TopTable::new(values);
-    let (Some(found), Some(table)) = (values.find(&top::SERVE), values.table(&top::SERVE)) else {
+    let (Some(found), Some(table)) = (values.find(&top::serve), values.table(&top::serve)) else {
         return;
     };
     check_addresses(table, &found.key, report);
     check_state_key(table, &found.key, report);
-    if let Some(found_tls) = table.find(&fields::TLS)
+    if let Some(found_tls) = table.find(&fields::tls)
         && tls(table).is_none()
     {
         let message = "needs both `cert` and `key`";
@@ -53,11 +53,11 @@ pub(super) fn check(values: &Values, report: &mut Report) {
     }
     check_public_url(table, &found.key, report);
     serve_oauth::check(table, &found.key, report);
-    let Some(tokens) = table.find(&fields::TOKENS) else {
+    let Some(tokens) = table.find(&fields::tokens) else {
         return;
     };
     let path = join(&found.key, &tokens.key);
-    let tables = table.tables(&fields::TOKENS);
+    let tables = table.tables(&fields::tokens);
     gateway::check_names(tables.iter().map(|(name, _)| *name), tokens, &path, report);
     for (name, entry) in tables {
         check_token(entry, &join(&path, name), tokens.at, report);
@@ -65,15 +65,15 @@ pub(super) fn check(values: &Values, report: &mut Report) {
 }
 
 fn check_addresses(table: Table<'_, fields::In>, path: &str, report: &mut Report) {
-    for text in table.get(&fields::LISTEN) {
+    for text in table.texts(&fields::listen) {
         if address(&text.value).is_none() {
-            let path = join(path, fields::LISTEN.name);
+            let path = join(path, fields::listen.name);
             let hint = "write `127.0.0.1:7337`, `[::1]:7337` or `localhost:7337`";
             report.error_with(text.at, &path, "must be an IP address and a port", hint);
         }
     }
-    if let Some(found) = table.find(&fields::LISTEN)
-        && table.get(&fields::LISTEN).is_empty()
+    if let Some(found) = table.find(&fields::listen)
+        && table.texts(&fields::listen).is_empty()
     {
         report.error(
             found.at,
@@ -81,16 +81,16 @@ fn check_addresses(table: Table<'_, fields::In>, path: &str, report: &mut Report
             "the gateway needs an address to listen on",
         );
     }
-    for text in table.get(&fields::HOSTS) {
+    for text in table.texts(&fields::hosts) {
         if !is_host(&text.value) {
-            let path = join(path, fields::HOSTS.name);
+            let path = join(path, fields::hosts.name);
             let hint = "write `gateway.example.com` or `gateway.example.com:8443`";
             report.error_with(text.at, &path, "must be a host name, with or without a port", hint);
         }
     }
-    for text in table.get(&fields::ORIGINS) {
+    for text in table.texts(&fields::origins) {
         if !is_origin(&text.value) {
-            let path = join(path, fields::ORIGINS.name);
+            let path = join(path, fields::origins.name);
             let hint = "write `https://app.example.com`, without a path";
             report.error_with(text.at, &path, "must be the origin of a web page", hint);
         }
@@ -98,20 +98,20 @@ fn check_addresses(table: Table<'_, fields::In>, path: &str, report: &mut Report
 }
 
 fn check_state_key(table: Table<'_, fields::In>, path: &str, report: &mut Report) {
-    if let Some(text) = table.get(&fields::STATE_KEY)
+    if let Some(text) = table.text(&fields::state_key)
         && let Err(error) = StateKey::parse(&text.value)
     {
         let hint =
             "`openssl rand -base64 32` prints one; keep it in a variable, `state_key = \"${PEGBOARD_STATE_KEY}\"`";
-        report.error_with(text.at, &join(path, fields::STATE_KEY.name), error.to_string(), hint);
+        report.error_with(text.at, &join(path, fields::state_key.name), error.to_string(), hint);
     }
 }
 
 fn check_public_url(table: Table<'_, fields::In>, path: &str, report: &mut Report) {
-    let Some(text) = table.get(&fields::PUBLIC_URL) else {
+    let Some(text) = table.text(&fields::public_url) else {
         return;
     };
-    let path = join(path, fields::PUBLIC_URL.name);
+    let path = join(path, fields::public_url.name);
     match serve_oauth::public_url(&text.value) {
         None => {
             let hint = "write `https://mcp.example.com`, or `https://example.com/mcp-gateway` for one below a path";
@@ -127,16 +127,25 @@ fn check_public_url(table: Table<'_, fields::In>, path: &str, report: &mut Repor
     }
 }
 
-/// `127.0.0.1:7337`, `[::1]:7337` or `localhost:7337`.
-fn address(text: &str) -> Option<SocketAddr> {
-    let text = text.trim();
-    let local = || {
-        let (host, port) = text.rsplit_once(':')?;
-        let port: u16 = port.parse().ok()?;
-        host.eq_ignore_ascii_case("localhost")
-            .then(|| SocketAddr::from((Ipv4Addr::LOCALHOST, port)))
-    };
-    text.parse().ok().or_else(local)
+/// The names of `hosts` that are valid.
+pub(crate) fn hosts(setting: &Setting) -> Option<Vec<String>> {
+    valid(setting, is_host)
+}
+
+/// The values of `origins` that are valid.
+pub(crate) fn origins(setting: &Setting) -> Option<Vec<String>> {
+    valid(setting, is_origin)
+}
+
+fn valid(setting: &Setting, is_valid: fn(&str) -> bool) -> Option<Vec<String>> {
+    let texts = Vec::<String>::from_setting(setting)?.into_iter();
+    Some(texts.filter(|text| is_valid(text)).collect())
+}
+
+/// The URL under which clients reach the gateway, if it is valid.
+pub(crate) fn public_url<T: From<String>>(setting: &Setting) -> Option<T> {
+    let text = String::from_setting(setting)?;
+    serve_oauth::public_url(&text).map(T::from)
 }
 
 /// A name or an address, with or without a port. A wildcard would let in every page that rebinds its name to this machine.
@@ -156,28 +165,28 @@ fn is_origin(text: &str) -> bool {
 
 /// The files of the certificate, if both are named.
 fn tls(table: Table<'_, fields::In>) -> Option<ServeTls> {
-    let files = table.table(&fields::TLS)?;
+    let files = table.table(&fields::tls)?;
     let path = |text: crate::setting::Text| Some(text.value).filter(|path| !path.trim().is_empty());
-    let (cert, key) = (files.get(&serve_tls::CERT)?, files.get(&serve_tls::KEY)?);
+    let (cert, key) = (files.get(&serve_tls::cert)?, files.get(&serve_tls::key)?);
     Some(ServeTls::new(path(cert)?, path(key)?))
 }
 
 fn check_token(entry: Table<'_, token::In>, path: &str, at: crate::tree::Place, report: &mut Report) {
-    match entry.get(&token::SHA256) {
+    match entry.get(&token::sha256) {
         Some(text) => {
             if let Err(error) = text.value.parse::<TokenDigest>() {
                 let hint = "`pegboard token hash` reads a token on stdin and prints its digest; the token itself does not belong here";
-                report.error_with(text.at, &join(path, token::SHA256.name), error.to_string(), hint);
+                report.error_with(text.at, &join(path, token::sha256.name), error.to_string(), hint);
             }
         }
         None => {
             let hint = "`pegboard token new` prints a token and its digest";
-            report.error_with(at, &join(path, token::SHA256.name), "a token needs its digest", hint);
+            report.error_with(at, &join(path, token::sha256.name), "a token needs its digest", hint);
         }
     }
-    if let Some(text) = entry.get(&token::EXPIRES) {
-        let path = join(path, token::EXPIRES.name);
-        match expiry(&text.value) {
+    if let Some(text) = entry.text(&token::expires) {
+        let path = join(path, token::expires.name);
+        match entry.get(&token::expires) {
             None => report.error(text.at, &path, "must be a time such as `2027-01-31T12:00:00Z`"),
             Some(expires) if expires <= Timestamp::now() => {
                 let hint = "remove the token, or make another one with `pegboard token new`";
@@ -186,13 +195,13 @@ fn check_token(entry: Table<'_, token::In>, path: &str, at: crate::tree::Place, 
             Some(_) => {}
         }
     }
-    if let Some(found) = entry.find(&token::SCOPES)
-        && entry.get(&token::SCOPES).is_empty()
+    if let Some(found) = entry.find(&token::scopes)
+        && entry.get(&token::scopes).is_empty()
     {
         let message = "a token needs at least one of read, call and admin";
         report.error(found.at, &join(path, &found.key), message);
     }
-    if let Some(found) = entry.find(&token::RATE)
+    if let Some(found) = entry.find(&token::rate)
         && let Setting::Text(text) = &found.setting
         && Rate::parse(&text.value).is_none()
     {
@@ -201,29 +210,16 @@ fn check_token(entry: Table<'_, token::In>, path: &str, at: crate::tree::Place, 
     }
 }
 
-fn expiry(text: &str) -> Option<Timestamp> {
-    text.trim().parse().ok()
-}
-
 /// The settings of the gateway. A token that names no view of `views` is unusable.
 pub(crate) fn serve(values: TopTable<'_>, views: &BTreeMap<String, ViewConfig>) -> (ServeConfig, Vec<Problem>) {
-    let Some(table) = values.table(&top::SERVE) else {
+    let Some(table) = values.table(&top::serve) else {
         return (ServeConfig::default(), Vec::new());
     };
-    let listen: Vec<SocketAddr> = table
-        .get(&fields::LISTEN)
-        .iter()
-        .filter_map(|text| address(&text.value))
-        .collect();
-    let texts = |texts: Vec<crate::setting::Text>, is_valid: fn(&str) -> bool| {
-        let valid = texts.into_iter().map(|text| text.value).filter(|text| is_valid(text));
-        valid.collect::<Vec<String>>()
-    };
     let (mut tokens, mut unusable, mut problems) = (BTreeMap::new(), BTreeSet::new(), Vec::new());
-    if let Some(Setting::Map(entries)) = table.find(&fields::TOKENS).map(|found| &found.setting) {
+    if let Some(Setting::Map(entries)) = table.find(&fields::tokens).map(|found| &found.setting) {
         unusable.extend(entries.keys().cloned());
     }
-    for (name, entry) in table.tables(&fields::TOKENS) {
+    for (name, entry) in table.tables(&fields::tokens) {
         problems.extend(unknown_view(name, entry, views));
         if let Some(token) = usable(entry, views) {
             unusable.remove(name);
@@ -232,60 +228,30 @@ pub(crate) fn serve(values: TopTable<'_>, views: &BTreeMap<String, ViewConfig>) 
     }
     let (oauth, of_oauth) = serve_oauth::oauth(table, views);
     problems.extend(of_oauth);
-    let serve = ServeConfig {
-        listen: match listen.is_empty() {
-            true => vec![ServeConfig::LISTEN],
-            false => listen,
-        },
-        hosts: texts(table.get(&fields::HOSTS), is_host),
-        origins: texts(table.get(&fields::ORIGINS), is_origin),
-        max_connections: table.get(&fields::MAX_CONNECTIONS),
-        max_in_flight: table.get(&fields::MAX_IN_FLIGHT),
-        max_body: table.get(&fields::MAX_BODY),
-        max_sessions: table.get(&fields::MAX_SESSIONS),
-        session_idle: table.get(&fields::SESSION_IDLE),
-        state_key: table
-            .get(&fields::STATE_KEY)
-            .and_then(|text| StateKey::parse(&text.value).ok()),
-        allow_new_servers: table.get(&fields::ALLOW_NEW_SERVERS),
-        links_in_text: table.get(&fields::LINKS_IN_TEXT),
+    let mut serve = ServeConfig {
         tls: tls(table),
         tokens,
         unusable_tokens: unusable,
-        public_url: table
-            .get(&fields::PUBLIC_URL)
-            .and_then(|text| serve_oauth::public_url(&text.value)),
         oauth,
+        ..ServeConfig::default().overlay(table)
     };
+    if serve.listen.is_empty() {
+        serve.listen = fields::listen.default();
+    }
     (serve, problems)
 }
 
 fn usable(entry: Table<'_, token::In>, views: &BTreeMap<String, ViewConfig>) -> Option<TokenConfig> {
-    let view = entry.get(&token::VIEW).map(|view| view.value);
-    if view.as_ref().is_some_and(|view| !views.contains_key(view)) {
-        return None;
-    }
-    let expires = match entry.get(&token::EXPIRES) {
-        Some(text) => Some(expiry(&text.value)?),
-        None => None,
-    };
-    Some(TokenConfig {
-        sha256: entry.get(&token::SHA256)?.value.parse().ok()?,
-        view,
-        scopes: match entry.find(&token::SCOPES) {
-            Some(_) => entry.get(&token::SCOPES).into_iter().collect(),
-            None => TokenScope::of_a_client(),
-        },
-        rate: entry.get(&token::RATE),
-        concurrent: entry.get(&token::CONCURRENT),
-        expires,
-    })
+    let token = TokenConfig::new(entry.get(&token::sha256)?.value.parse().ok()?).overlay(entry);
+    let has_view = token.view.as_ref().is_none_or(|view| views.contains_key(view));
+    let has_expiry = token.expires.is_some() || entry.find(&token::expires).is_none();
+    (has_view && has_expiry).then_some(token)
 }
 
 /// The error of a token whose view does not exist or has errors.
 fn unknown_view(name: &str, entry: Table<'_, token::In>, views: &BTreeMap<String, ViewConfig>) -> Option<Problem> {
-    let (found, view) = (entry.find(&token::VIEW)?, entry.get(&token::VIEW)?);
-    if views.contains_key(&view.value) {
+    let (found, view) = (entry.find(&token::view)?, entry.get(&token::view)?);
+    if views.contains_key(&view) {
         return None;
     }
     let known: Vec<&str> = views.keys().map(String::as_str).collect();
@@ -294,7 +260,7 @@ fn unknown_view(name: &str, entry: Table<'_, token::In>, views: &BTreeMap<String
         file: found.file.to_string(),
         line: Some(found.at.line),
         field: format!("serve.tokens.{name}.{}", found.key),
-        message: format!("there is no view `{}`", view.value.escape_debug()),
+        message: format!("there is no view `{}`", view.escape_debug()),
         hint: Some(match known.as_slice() {
             [] => "no view is configured, or all have errors".to_owned(),
             known => format!("the views are {}", known.join(", ")),

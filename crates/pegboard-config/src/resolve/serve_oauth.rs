@@ -8,10 +8,9 @@ use crate::{
     fields::{
         serve as fields, serve_oauth as oauth_fields, serve_oauth_introspection as endpoint, serve_oauth_rule as rule,
     },
-    from_setting::OneOrMore,
     key::Table,
     problem::{Problem, Report, Severity, join},
-    serve::{JwtAlgorithm, OAuthIntrospection, OAuthRule, ServeOAuth, TokenScope},
+    serve::{OAuthIntrospection, OAuthRule, ServeOAuth},
     setting::Text,
     view::ViewConfig,
 };
@@ -21,29 +20,29 @@ type OAuthTable<'a> = Table<'a, oauth_fields::In>;
 
 /// Reports errors of the authorization servers in one source.
 pub(super) fn check(serve: Table<'_, fields::In>, path: &str, report: &mut Report) {
-    let (Some(found), Some(table)) = (serve.find(&fields::OAUTH), serve.table(&fields::OAUTH)) else {
+    let (Some(found), Some(table)) = (serve.find(&fields::oauth), serve.table(&fields::oauth)) else {
         return;
     };
     let path = join(path, &found.key);
     check_urls(table, &path, report);
-    let issuers = table.get(&oauth_fields::ISSUER).0;
+    let issuers = table.get(&oauth_fields::issuers);
     if issuers.is_empty() {
         let hint = "write `issuer = \"https://login.example.com\"`, as the tokens name it in `iss`";
-        report.error_with(found.at, &join(&path, oauth_fields::ISSUER.name), "is needed", hint);
+        report.error_with(found.at, &join(&path, oauth_fields::issuers.name), "is needed", hint);
     }
-    if let Some(jwks) = table.get(&oauth_fields::JWKS_URL)
+    if let Some(jwks) = table.text(&oauth_fields::jwks_url)
         && issuers.len() > 1
     {
         let hint = "leave it out: the metadata of each issuer names its own";
         let message = "is for one issuer, and there are several";
-        report.error_with(jwks.at, &join(&path, oauth_fields::JWKS_URL.name), message, hint);
+        report.error_with(jwks.at, &join(&path, oauth_fields::jwks_url.name), message, hint);
     }
-    if table.get(&oauth_fields::AUDIENCE).0.is_empty() && serve.get(&fields::PUBLIC_URL).is_none() {
+    if table.get(&oauth_fields::audiences).is_empty() && serve.get(&fields::public_url).is_none() {
         let hint = "set `serve.public_url`, or what the authorization server writes into `aud`; a token for another service must not open this one";
-        report.error_with(found.at, &join(&path, oauth_fields::AUDIENCE.name), "is needed", hint);
+        report.error_with(found.at, &join(&path, oauth_fields::audiences.name), "is needed", hint);
     }
-    if let Some(found) = table.find(&oauth_fields::ALGORITHMS)
-        && table.get(&oauth_fields::ALGORITHMS).is_empty()
+    if let Some(found) = table.find(&oauth_fields::algorithms)
+        && table.get(&oauth_fields::algorithms).is_empty()
     {
         report.error(found.at, &join(&path, &found.key), "needs at least one algorithm");
     }
@@ -52,15 +51,15 @@ pub(super) fn check(serve: Table<'_, fields::In>, path: &str, report: &mut Repor
 }
 
 fn check_urls(table: OAuthTable<'_>, path: &str, report: &mut Report) {
-    for text in table.get(&oauth_fields::ISSUER).0 {
+    for text in table.texts(&oauth_fields::issuers) {
         if !is_endpoint(&text.value) || text.value.contains('?') {
-            wrong_url(&text, &join(path, oauth_fields::ISSUER.name), report);
+            wrong_url(&text, &join(path, oauth_fields::issuers.name), report);
         }
     }
-    if let Some(text) = table.get(&oauth_fields::JWKS_URL)
+    if let Some(text) = table.text(&oauth_fields::jwks_url)
         && !is_endpoint(&text.value)
     {
-        wrong_url(&text, &join(path, oauth_fields::JWKS_URL.name), report);
+        wrong_url(&text, &join(path, oauth_fields::jwks_url.name), report);
     }
 }
 
@@ -71,22 +70,22 @@ fn wrong_url(text: &Text, path: &str, report: &mut Report) {
 }
 
 fn check_rules(table: OAuthTable<'_>, path: &str, at: crate::tree::Place, report: &mut Report) {
-    let rules = table.list(&oauth_fields::RULES);
-    let path = join(path, oauth_fields::RULES.name);
+    let rules = table.list(&oauth_fields::rules);
+    let path = join(path, oauth_fields::rules.name);
     if rules.is_empty() {
         let hint = "write `[[serve.oauth.rules]]`, with `claim` and `has` for some tokens, or without them for all";
         report.error_with(at, &path, "without a rule every token is refused", hint);
     }
     for (index, entry) in rules.into_iter().enumerate() {
         let path = format!("{path}[{index}]");
-        if let Some(found) = entry.find(&rule::SCOPES)
-            && entry.get(&rule::SCOPES).is_empty()
+        if let Some(found) = entry.find(&rule::scopes)
+            && entry.get(&rule::scopes).is_empty()
         {
             let message = "a rule needs at least one of read, call and admin";
             report.error(found.at, &join(&path, &found.key), message);
         }
-        if let Some(found) = entry.find(&rule::HAS)
-            && entry.get(&rule::CLAIM).is_none()
+        if let Some(found) = entry.find(&rule::has)
+            && entry.get(&rule::claim).is_none()
         {
             report.error(
                 found.at,
@@ -94,8 +93,8 @@ fn check_rules(table: OAuthTable<'_>, path: &str, at: crate::tree::Place, report
                 "needs `claim`, which says where it is looked for",
             );
         }
-        if let Some(found) = entry.find(&rule::HAS)
-            && entry.get(&rule::HAS).0.is_empty()
+        if let Some(found) = entry.find(&rule::has)
+            && entry.get(&rule::has).is_empty()
         {
             report.error(found.at, &join(&path, &found.key), "needs at least one value");
         }
@@ -104,26 +103,26 @@ fn check_rules(table: OAuthTable<'_>, path: &str, at: crate::tree::Place, report
 
 fn check_introspection(table: OAuthTable<'_>, path: &str, report: &mut Report) {
     let (Some(found), Some(entry)) = (
-        table.find(&oauth_fields::INTROSPECTION),
-        table.table(&oauth_fields::INTROSPECTION),
+        table.find(&oauth_fields::introspection),
+        table.table(&oauth_fields::introspection),
     ) else {
         return;
     };
     let path = join(path, &found.key);
-    if let Some(url) = entry.get(&endpoint::URL)
+    if let Some(url) = entry.get(&endpoint::url)
         && !is_endpoint(&url.value)
     {
-        wrong_url(&url, &join(&path, endpoint::URL.name), report);
+        wrong_url(&url, &join(&path, endpoint::url.name), report);
     }
     let given = [
-        entry.get(&endpoint::URL).is_some(),
-        entry.get(&endpoint::CLIENT_ID).is_some(),
-        entry.get(&endpoint::CLIENT_SECRET).is_some(),
+        entry.get(&endpoint::url).is_some(),
+        entry.get(&endpoint::client_id).is_some(),
+        entry.get(&endpoint::client_secret).is_some(),
     ];
     if given.contains(&false) {
         report.error(found.at, &path, "needs `url`, `client_id` and `client_secret`");
     }
-    if table.get(&oauth_fields::ISSUER).0.len() > 1 {
+    if table.get(&oauth_fields::issuers).len() > 1 {
         report.error(found.at, &path, "is for one issuer, and there are several");
     }
 }
@@ -133,10 +132,10 @@ pub(super) fn oauth(
     serve: Table<'_, fields::In>,
     views: &BTreeMap<String, ViewConfig>,
 ) -> (Option<ServeOAuth>, Vec<Problem>) {
-    if serve.find(&fields::OAUTH).is_none() {
+    if serve.find(&fields::oauth).is_none() {
         return (None, Vec::new());
     }
-    let Some(table) = serve.table(&fields::OAUTH) else {
+    let Some(table) = serve.table(&fields::oauth) else {
         return (Some(ServeOAuth::default()), Vec::new());
     };
     let problems = unknown_views(table, views);
@@ -144,58 +143,38 @@ pub(super) fn oauth(
         return (Some(ServeOAuth::default()), problems);
     }
     let oauth = ServeOAuth {
-        issuers: values(table.get(&oauth_fields::ISSUER)),
-        audiences: values(table.get(&oauth_fields::AUDIENCE)),
-        jwks_url: table.get(&oauth_fields::JWKS_URL).map(|text| text.value),
-        algorithms: match table.find(&oauth_fields::ALGORITHMS) {
-            Some(_) => table.get(&oauth_fields::ALGORITHMS).into_iter().collect(),
-            None => JwtAlgorithm::ALL.into(),
-        },
-        clock_skew: table.get(&oauth_fields::CLOCK_SKEW),
-        required_scopes: table.get(&oauth_fields::REQUIRED_SCOPES),
-        scopes_supported: table.get(&oauth_fields::SCOPES_SUPPORTED),
-        principal: table
-            .get(&oauth_fields::PRINCIPAL)
-            .unwrap_or_else(|| ServeOAuth::PRINCIPAL.to_owned()),
-        id_tokens: table.get(&oauth_fields::ID_TOKENS),
-        rules: table.list(&oauth_fields::RULES).into_iter().map(one_rule).collect(),
-        introspection: table.table(&oauth_fields::INTROSPECTION).and_then(introspection),
+        rules: table.list(&oauth_fields::rules).into_iter().map(one_rule).collect(),
+        introspection: table.table(&oauth_fields::introspection).and_then(introspection),
+        ..ServeOAuth::default().overlay(table)
     };
     (Some(oauth), Vec::new())
 }
 
-fn values(texts: OneOrMore) -> Vec<String> {
-    texts.0.into_iter().map(|text| text.value).collect()
-}
-
 fn one_rule(entry: Table<'_, rule::In>) -> OAuthRule {
     OAuthRule {
-        claim: entry.get(&rule::CLAIM).map(|text| text.value),
-        has: values(entry.get(&rule::HAS)),
-        view: entry.get(&rule::VIEW).map(|text| text.value),
-        scopes: match entry.find(&rule::SCOPES) {
-            Some(_) => entry.get(&rule::SCOPES).into_iter().collect(),
-            None => TokenScope::of_a_client(),
-        },
-        rate: entry.get(&rule::RATE),
-        concurrent: entry.get(&rule::CONCURRENT),
+        claim: entry.get(&rule::claim),
+        has: entry.get(&rule::has),
+        view: entry.get(&rule::view),
+        scopes: entry.get(&rule::scopes),
+        rate: entry.get(&rule::rate),
+        concurrent: entry.get(&rule::concurrent),
     }
 }
 
 fn introspection(entry: Table<'_, endpoint::In>) -> Option<OAuthIntrospection> {
     Some(OAuthIntrospection::new(
-        entry.get(&endpoint::URL)?.value,
-        entry.get(&endpoint::CLIENT_ID)?.value,
-        Secret::from(entry.get(&endpoint::CLIENT_SECRET)?.value),
+        entry.get(&endpoint::url)?.value,
+        entry.get(&endpoint::client_id)?.value,
+        Secret::from(entry.get(&endpoint::client_secret)?.value),
     ))
 }
 
 /// The errors of rules whose view does not exist or has errors.
 fn unknown_views(table: OAuthTable<'_>, views: &BTreeMap<String, ViewConfig>) -> Vec<Problem> {
-    let rules = table.list(&oauth_fields::RULES).into_iter().enumerate();
+    let rules = table.list(&oauth_fields::rules).into_iter().enumerate();
     let unknown = rules.filter_map(|(index, entry)| {
-        let (found, view) = (entry.find(&rule::VIEW)?, entry.get(&rule::VIEW)?);
-        if views.contains_key(&view.value) {
+        let (found, view) = (entry.find(&rule::view)?, entry.get(&rule::view)?);
+        if views.contains_key(&view) {
             return None;
         }
         let known: Vec<&str> = views.keys().map(String::as_str).collect();
@@ -204,7 +183,7 @@ fn unknown_views(table: OAuthTable<'_>, views: &BTreeMap<String, ViewConfig>) ->
             file: found.file.to_string(),
             line: Some(found.at.line),
             field: format!("serve.oauth.rules[{index}].{}", found.key),
-            message: format!("there is no view `{}`", view.value.escape_debug()),
+            message: format!("there is no view `{}`", view.escape_debug()),
             hint: Some(match known.as_slice() {
                 [] => "no view is configured, or all have errors".to_owned(),
                 known => format!("the views are {}", known.join(", ")),

@@ -6,7 +6,7 @@ use super::context::Context;
 use crate::{
     code_variables::{decides_code, is_loader},
     env_file,
-    fields::{ServerTable, rlimits, sandbox, server},
+    fields::{ServerTable, sandbox, server},
     key::Table,
     problem::join,
     sandbox::{Sandbox, SandboxLevel, SandboxNetwork},
@@ -18,10 +18,10 @@ use crate::{
 use pegboard_base::secret::Secret;
 
 pub(super) fn command(context: &mut Context<'_>, values: ServerTable<'_>) -> Option<Command> {
-    let mut words = values.get(&server::COMMAND).map(|argv| argv.0).unwrap_or_default();
-    words.extend(values.get(&server::ARGS));
+    let mut words = values.get(&server::command).unwrap_or_default();
+    words.extend(values.get(&server::args));
     let (program, args) = words.split_first().or_else(|| {
-        let at = values.at(&server::COMMAND).unwrap_or(context.at);
+        let at = values.at(&server::command).unwrap_or(context.at);
         context.refuse(at, "command", "is empty")
     })?;
     if program.value.trim().is_empty() {
@@ -34,9 +34,12 @@ pub(super) fn command(context: &mut Context<'_>, values: ServerTable<'_>) -> Opt
     warn_of_secrets(context, args);
     let mut command = with_surroundings(context, values, &program.value)?;
     command.args = args.iter().map(|arg| Secret::new(arg.value.as_str())).collect();
-    command.rlimits = values.table(&server::RLIMITS).map(rlimits).unwrap_or_default();
+    command.rlimits = values
+        .table(&server::rlimits)
+        .map(|table| Rlimits::default().overlay(table))
+        .unwrap_or_default();
     command.sandbox = values
-        .table(&server::SANDBOX)
+        .table(&server::sandbox)
         .map(|table| sandbox(context, table))
         .unwrap_or_default();
     Some(command)
@@ -45,8 +48,8 @@ pub(super) fn command(context: &mut Context<'_>, values: ServerTable<'_>) -> Opt
 /// A command with the environment and the working directory of the server's table.
 pub(super) fn with_surroundings(context: &mut Context<'_>, values: ServerTable<'_>, program: &str) -> Option<Command> {
     let mut command = Command::new(program_path(context, program));
-    command.env_policy = values.get(&server::ENV_POLICY);
-    command.cwd = values.get(&server::CWD).map(|cwd| context.resolve_path(&cwd));
+    command.env_policy = values.get(&server::env_policy);
+    command.cwd = values.get(&server::cwd).map(|cwd| context.resolve_path(&cwd));
     command.env = environment(context, values)?;
     Some(command)
 }
@@ -64,18 +67,9 @@ fn program_path(context: &Context<'_>, written: &str) -> String {
         .unwrap_or_else(|_| written.to_owned())
 }
 
-fn rlimits(table: Table<'_, rlimits::In>) -> Rlimits {
-    Rlimits {
-        open_files: table.get(&rlimits::OPEN_FILES).0,
-        memory: table.get(&rlimits::MEMORY).0,
-        processes: table.get(&rlimits::PROCESSES).0,
-        file_size: table.get(&rlimits::FILE_SIZE).0,
-    }
-}
-
 /// A table without a level asks for `basic`.
 fn sandbox(context: &Context<'_>, table: Table<'_, sandbox::In>) -> Sandbox {
-    let level = table.get(&sandbox::LEVEL).unwrap_or(SandboxLevel::Basic);
+    let level = table.get(&sandbox::level).unwrap_or(SandboxLevel::Basic);
     let paths = |written: Vec<String>| written.iter().map(|path| context.resolve_path(path)).collect();
     let network = match level {
         SandboxLevel::Strict => SandboxNetwork::Off,
@@ -83,10 +77,10 @@ fn sandbox(context: &Context<'_>, table: Table<'_, sandbox::In>) -> Sandbox {
     };
     Sandbox {
         level,
-        read: paths(table.get(&sandbox::READ)),
-        write: paths(table.get(&sandbox::WRITE)),
-        network: table.get(&sandbox::NETWORK).unwrap_or(network),
-        require: table.get(&sandbox::REQUIRE),
+        read: paths(table.get(&sandbox::read)),
+        write: paths(table.get(&sandbox::write)),
+        network: table.get(&sandbox::network).unwrap_or(network),
+        require: table.get(&sandbox::require),
     }
 }
 
@@ -130,13 +124,13 @@ fn warn_of_secrets(context: &mut Context<'_>, args: &[Text]) {
 fn environment(context: &mut Context<'_>, values: ServerTable<'_>) -> Option<BTreeMap<String, Secret>> {
     let mut env = BTreeMap::new();
     let mut good = true;
-    let allowed = values.get(&server::ALLOW_LOADER_ENV);
-    for name in values.get(&server::ENV_PASS) {
+    let allowed = values.get(&server::allow_loader_env);
+    for name in values.get(&server::env_pass) {
         if let Some(value) = context.env.get(&name) {
             env.insert(name, Secret::new(value));
         }
     }
-    if let Some(file) = values.get(&server::ENV_FILE) {
+    if let Some(file) = values.get(&server::env_file) {
         let path = context.resolve_path(&file.value);
         match env_file::load(&path, context.env_files) {
             Ok(pairs) => env.extend(pairs.into_iter().map(|(name, value)| (name, Secret::new(value)))),
@@ -146,7 +140,7 @@ fn environment(context: &mut Context<'_>, values: ServerTable<'_>) -> Option<BTr
             }
         }
     }
-    for (name, value) in values.get(&server::ENV) {
+    for (name, value) in values.get(&server::env) {
         if !env_file::is_name(&name) || value.value.contains('\0') {
             good = false;
             let path = join(&join(context.path, "env"), &name);
@@ -154,8 +148,8 @@ fn environment(context: &mut Context<'_>, values: ServerTable<'_>) -> Option<BTr
         }
         env.insert(name, Secret::new(value.value));
     }
-    let at = values.at(&server::ENV).unwrap_or(context.at);
-    let passed = values.get(&server::ENV_PASS);
+    let at = values.at(&server::env).unwrap_or(context.at);
+    let passed = values.get(&server::env_pass);
     for name in env.keys() {
         // The user's own settings of package managers are inherited anyway.
         let is_set = is_loader(name) || !passed.contains(name);

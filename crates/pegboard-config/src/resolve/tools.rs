@@ -1,12 +1,9 @@
-//! Resolves the settings of individual tools, by name or glob, and the tools that the config defines.
+//! Resolves the settings of individual tools, by name or glob.
 
-use std::{collections::BTreeMap, time::Duration};
-
-use serde_json::Value as Json;
+use std::collections::BTreeMap;
 
 use crate::{
     fields::{ServerTable, server, tool},
-    from_setting::ToolRetry,
     lifecycle::RetryClass,
     policy::{Rate, ToolPolicy},
     problem::{Report, join},
@@ -15,32 +12,16 @@ use crate::{
 
 /// The queues of individual tools.
 pub(super) fn queues(values: ServerTable<'_>) -> BTreeMap<String, String> {
-    let tools = values.tables(&server::TOOLS).into_iter();
+    let tools = values.tables(&server::tools).into_iter();
     tools
-        .filter_map(|(name, table)| Some((name.clone(), table.get(&tool::QUEUE)?)))
+        .filter_map(|(name, table)| Some((name.clone(), table.get(&tool::queue)?)))
         .collect()
-}
-
-/// How long results of individual tools are cached; `None` for not at all.
-pub(super) fn cache(values: ServerTable<'_>) -> BTreeMap<String, Option<Duration>> {
-    let tools = values.get(&server::TOOLS_CACHE).into_iter();
-    tools.map(|(name, lifetime)| (name, lifetime.0)).collect()
 }
 
 /// Visibility, approval, instructions and required capabilities of individual tools.
 pub(super) fn policies(values: ServerTable<'_>) -> BTreeMap<String, ToolPolicy> {
-    let tools = values.tables(&server::TOOLS).into_iter();
-    let policies = tools.map(|(name, table)| {
-        let policy = ToolPolicy {
-            enabled: table.get(&tool::ENABLED),
-            approval: table.get(&tool::APPROVAL),
-            instructions: table.get(&tool::INSTRUCTIONS),
-            requires: table.get(&tool::REQUIRES),
-            rate: table.get(&tool::RATE),
-            loop_limit: table.get(&tool::LOOP_LIMIT),
-        };
-        (name.clone(), policy)
-    });
+    let tools = values.tables(&server::tools).into_iter();
+    let policies = tools.map(|(name, table)| (name.clone(), ToolPolicy::default().overlay(table)));
     policies
         .filter(|(_, policy)| *policy != ToolPolicy::default())
         .collect()
@@ -56,28 +37,18 @@ pub(super) fn check_rates(values: ServerTable<'_>, path: &str, report: &mut Repo
             report.error(text.at, &path, message);
         }
     };
-    check(values.find(&server::RATE), join(path, server::RATE.name));
-    for (name, table) in values.tables(&server::TOOLS) {
-        let path = join(&join(path, server::TOOLS.name), name);
-        check(table.find(&tool::RATE), join(&path, tool::RATE.name));
+    check(values.find(&server::rate), join(path, server::rate.name));
+    for (name, table) in values.tables(&server::tools) {
+        let path = join(&join(path, server::tools.name), name);
+        check(table.find(&tool::rate), join(&path, tool::rate.name));
     }
 }
 
 /// Whether calls of individual tools can be retried.
 pub(super) fn retries(values: ServerTable<'_>) -> BTreeMap<String, RetryClass> {
-    let tools = values.tables(&server::TOOLS).into_iter();
-    let retry = |(name, table): (&String, crate::key::Table<'_, tool::In>)| {
-        let ToolRetry(class) = table.get(&tool::RETRY)?;
-        Some((name.clone(), class))
-    };
-    tools.filter_map(retry).collect()
-}
-
-/// The tools that the config defines, by name.
-pub(super) fn schemas(values: ServerTable<'_>) -> BTreeMap<String, Json> {
-    let tools = values.get(&server::TOOL_SCHEMAS).into_iter();
+    let tools = values.tables(&server::tools).into_iter();
     tools
-        .map(|(name, parts)| (name, Json::Object(parts.into_iter().collect())))
+        .filter_map(|(name, table)| Some((name.clone(), table.get(&tool::retry)?)))
         .collect()
 }
 

@@ -6,7 +6,7 @@ use super::{gateway, results};
 use crate::{
     board::Config,
     fields::{TopTable, top, view as fields},
-    from_setting::Naming,
+    from_setting,
     key::Table,
     problem::{Problem, Report, Severity, join},
     setting::Values,
@@ -16,12 +16,12 @@ use crate::{
 /// Reports errors of the views of one source.
 pub(super) fn check(values: &Values, report: &mut Report) {
     let values = TopTable::new(values);
-    let Some(found) = values.find(&top::VIEWS) else { return };
-    let tables = values.tables(&top::VIEWS);
+    let Some(found) = values.find(&top::views) else { return };
+    let tables = values.tables(&top::views);
     gateway::check_names(tables.iter().map(|(name, _)| *name), found, &found.key, report);
     for (name, table) in tables {
-        if let (Some(Some(Naming(Err(error)))), Some(naming)) =
-            (table.set(&fields::NAMING), table.find(&fields::NAMING))
+        if let Some(naming) = table.find(&fields::naming)
+            && let Some(Err(error)) = from_setting::naming(&naming.setting)
         {
             let path = join(&join(&found.key, name), &naming.key);
             report.error(naming.at, &path, error.to_string());
@@ -31,22 +31,14 @@ pub(super) fn check(values: &Values, report: &mut Report) {
 
 /// The views of all sources. Those with errors are not among them.
 pub(crate) fn views(values: TopTable<'_>) -> BTreeMap<String, ViewConfig> {
-    let tables = values.tables(&top::VIEWS).into_iter();
+    let tables = values.tables(&top::views).into_iter();
     tables.map(|(name, table)| (name.clone(), view(table))).collect()
 }
 
 fn view(table: Table<'_, fields::In>) -> ViewConfig {
     ViewConfig {
-        description: table.get(&fields::DESCRIPTION),
-        servers: table.get(&fields::SERVERS),
-        tools: table.get(&fields::TOOLS),
-        deny: table.get(&fields::DENY),
-        budget: table.get(&fields::BUDGET),
-        naming: table.get(&fields::NAMING).and_then(|naming| naming.0.ok()),
-        approval: table.get(&fields::APPROVAL),
-        grants: table.set(&fields::GRANTS),
-        resource_tools: table.get(&fields::RESOURCE_TOOLS),
-        result: table.table(&fields::RESULT).map(results::of_view),
+        result: table.table(&fields::result).map(results::of_view),
+        ..ViewConfig::default().overlay(table)
     }
 }
 
@@ -54,11 +46,11 @@ fn view(table: Table<'_, fields::In>) -> ViewConfig {
 pub(crate) fn unknown_servers(values: TopTable<'_>, config: &Config) -> Vec<Problem> {
     let known = || config.servers.keys().chain(config.misconfigured.keys());
     let mut problems = Vec::new();
-    for (name, table) in values.tables(&top::VIEWS) {
-        let Some(found) = table.find(&fields::SERVERS) else {
+    for (name, table) in values.tables(&top::views) {
+        let Some(found) = table.find(&fields::servers) else {
             continue;
         };
-        for server in table.get(&fields::SERVERS) {
+        for server in table.get(&fields::servers) {
             let is_glob = server.contains(['*', '?']) || server.eq_ignore_ascii_case("any");
             if is_glob || known().any(|known| known.as_str() == server) {
                 continue;

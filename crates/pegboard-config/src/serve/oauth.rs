@@ -5,39 +5,97 @@ use std::{collections::BTreeSet, time::Duration};
 use serde::{Deserialize, Serialize};
 
 use super::token::TokenScope;
-use crate::{duration_text, policy::Rate};
+use crate::{
+    duration_text,
+    field::{DefaultValue, Kind},
+    from_setting::one_or_more,
+    key::{
+        Nested, ONE_OR_MORE, choices, duration, either, flag, list, nested, optional_count, required_text, secret,
+        text, texts,
+    },
+    policy::Rate,
+    setting::Text,
+    settings::settings,
+};
 use pegboard_base::secret::Secret;
 
-/// Whose access tokens the gateway accepts, and what their holders may do.
-///
-/// Without issuers it accepts no access token at all. Settings with errors become such a value, so that they never open the gateway.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(default)]
-#[non_exhaustive]
-pub struct ServeOAuth {
-    /// The authorization servers, as their tokens name them in `iss`.
-    pub issuers: Vec<String>,
-    /// The audiences, of which a token must name one in `aud`. Empty means the URL under which clients reach the gateway.
-    pub audiences: Vec<String>,
-    /// Where the issuer's keys are. Without it, the issuer's metadata says so.
-    pub jwks_url: Option<String>,
-    /// The algorithms that a token may be signed with.
-    pub algorithms: BTreeSet<JwtAlgorithm>,
-    /// By how much the clocks of the issuer and of the gateway may differ.
-    #[serde(with = "duration_text")]
-    pub clock_skew: Duration,
-    /// The scopes that every token must have.
-    pub required_scopes: Vec<String>,
-    /// The scopes that clients are told to request. Empty means the required ones and those that rules name.
-    pub scopes_supported: Vec<String>,
-    /// The claim that identifies the client. Its principal is the issuer, `#` and this claim.
-    pub principal: String,
-    /// Whether ID tokens of OpenID Connect are accepted like access tokens.
-    pub id_tokens: bool,
-    /// What the holders of tokens may do. The first rule that matches decides; without one the token is refused.
-    pub rules: Vec<OAuthRule>,
-    /// Where opaque tokens are checked.
-    pub introspection: Option<OAuthIntrospection>,
+settings! {
+    /// Whose access tokens the gateway accepts, and what their holders may do.
+    ///
+    /// Without issuers it accepts no access token at all. Settings with errors become such a value, so that they never open the gateway.
+    #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+    #[serde(default)]
+    #[non_exhaustive]
+    pub struct ServeOAuth in serve_oauth = "serve.oauth" {
+        /// The authorization server whose tokens are accepted, exactly as they name it in `iss`, or a list of several.
+        issuers: Vec<String> = either(ONE_OR_MORE, Vec::new(), DefaultValue::None).called("issuer").aka(&["issuers"]).via(one_or_more);
+        /// What tokens must name in `aud`: one value, or a list of which they must name one. Without it, the URLs of the gateway under
+        /// `serve.public_url`.
+        audiences: Vec<String> = either(ONE_OR_MORE, Vec::new(), DefaultValue::None).called("audience").aka(&["audiences"]).via(one_or_more);
+        /// The URL of the issuer's keys (JWKS). Without it, the issuer's metadata names it.
+        jwks_url: Option<String> = text().aka(&["jwks_uri"]);
+        /// The algorithms that tokens may be signed with.
+        algorithms: BTreeSet<JwtAlgorithm> = choices(|| JwtAlgorithm::ALL.into())
+            .shown(DefaultValue::Texts(&["RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "EdDSA"]));
+        /// By how much the clocks of the issuer and of the gateway may differ.
+        clock_skew: Duration as "duration_text" = duration(SKEW, 60).aka(&["leeway"]);
+        /// The scopes that every token must have.
+        required_scopes: Vec<String> = texts();
+        /// The scopes that clients are told to request. Without it, `required_scopes` and those that rules name.
+        scopes_supported: Vec<String> = texts();
+        /// The claim that identifies a client. Its principal is the issuer, `#` and this claim, so that equal names of two issuers differ. A token
+        /// without it is refused.
+        principal: String = required_text(|| ServeOAuth::PRINCIPAL.to_owned())
+            .aka(&["principal_claim"])
+            .shown(DefaultValue::Text(ServeOAuth::PRINCIPAL));
+        /// Whether ID tokens of OpenID Connect are accepted like access tokens, for issuers that make no others, such as Dex. An ID token is meant
+        /// for the program that asked for it, so set it only if `audience` names none but the gateway.
+        id_tokens: bool = flag(false);
+    }
+    keys {
+        /// What holders of tokens may do. The first rule that matches decides; a token that no rule matches is refused.
+        rules: Vec<Nested<serve_oauth_rule::In>> = list(&Kind::Table(&serve_oauth_rule::SECTION)).aka(&["rule"]).shown(DefaultValue::EmptyList);
+        /// Where tokens are checked that are no JWT (RFC 7662).
+        introspection: Nested<serve_oauth_introspection::In> = nested(Kind::Table(&serve_oauth_introspection::SECTION));
+    }
+    fields {
+        /// What the holders of tokens may do. The first rule that matches decides; without one the token is refused.
+        rules: Vec<OAuthRule> = Vec::new();
+        /// Where opaque tokens are checked.
+        introspection: Option<OAuthIntrospection> = None;
+    }
+}
+
+/// Ten minutes at most: a larger difference is a wrong clock.
+const SKEW: Kind = Kind::Duration { min: 0, max: 600_000 };
+
+settings! {
+    serve_oauth_rule = "serve.oauth.rule" {
+        /// The claim of the token that the rule looks at, such as `groups`; dots lead into objects, as in `realm_access.roles`. A rule without it
+        /// matches every token.
+        claim: Option<String> = text();
+        /// The value that the claim must have or contain, or a list of which one is enough. Without it, any value will do.
+        has: Vec<String> = either(ONE_OR_MORE, Vec::new(), DefaultValue::None).aka(&["contains", "value"]).via(one_or_more);
+        /// The view that holders of such tokens use. Without it, they use the whole board, every server and every view.
+        view: Option<String> = text();
+        /// What holders of such tokens may do: `read`, `call`, `admin`. No scope includes another.
+        scopes: BTreeSet<TokenScope> = choices(TokenScope::of_a_client).shown(DefaultValue::Texts(&["read", "call"]));
+        /// How often each holder of such tokens may call tools, such as `60/min`.
+        rate: Option<Rate> = text().aka(&["rate_limit"]);
+        /// The most calls of each holder of such tokens in flight at once; further ones are refused.
+        concurrent: Option<usize> = optional_count((1, 1_000_000)).aka(&["max_concurrent", "concurrency"]);
+    }
+}
+
+settings! {
+    serve_oauth_introspection = "serve.oauth.introspection" {
+        /// The introspection endpoint of the authorization server.
+        url: Option<Text> = text().aka(&["endpoint"]);
+        /// The id of the gateway at the authorization server.
+        client_id: Option<Text> = text();
+        /// The secret that belongs to `client_id`.
+        client_secret: Option<Text> = secret();
+    }
 }
 
 /// What holders of tokens with a certain claim may do.
@@ -112,8 +170,6 @@ impl JwtAlgorithm {
 }
 
 impl ServeOAuth {
-    /// The default of `clock_skew`.
-    pub(crate) const CLOCK_SKEW: Duration = Duration::from_secs(60);
     /// The default of `principal`.
     #[doc(hidden)]
     pub const PRINCIPAL: &str = "sub";
@@ -140,24 +196,6 @@ impl ServeOAuth {
             }
         }
         scopes
-    }
-}
-
-impl Default for ServeOAuth {
-    fn default() -> Self {
-        Self {
-            issuers: Vec::new(),
-            audiences: Vec::new(),
-            jwks_url: None,
-            algorithms: JwtAlgorithm::ALL.into(),
-            clock_skew: Self::CLOCK_SKEW,
-            required_scopes: Vec::new(),
-            scopes_supported: Vec::new(),
-            principal: Self::PRINCIPAL.to_owned(),
-            id_tokens: false,
-            rules: Vec::new(),
-            introspection: None,
-        }
     }
 }
 

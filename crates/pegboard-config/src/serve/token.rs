@@ -6,42 +6,46 @@ use jiff::Timestamp;
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error as _};
 use sha2::{Digest as _, Sha256};
 
-use crate::policy::Rate;
+use crate::{
+    field::DefaultValue,
+    key::{choices, optional_count, text},
+    policy::Rate,
+    setting::Text,
+    settings::settings,
+};
 
-/// A client's token: its digest, and what its holder may do.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[non_exhaustive]
-pub struct TokenConfig {
-    /// The SHA-256 digest of the token.
-    pub sha256: TokenDigest,
-    /// The view that its holder uses. Without one, its holder uses the whole board, every server and every view.
-    #[serde(default)]
-    pub view: Option<String>,
-    /// What its holder may do.
-    #[serde(default = "TokenScope::of_a_client")]
-    pub scopes: BTreeSet<TokenScope>,
-    /// How often its holder may call tools.
-    #[serde(default)]
-    pub rate: Option<Rate>,
-    /// The most calls of its holder in flight at once.
-    #[serde(default)]
-    pub concurrent: Option<usize>,
-    /// When it expires.
-    #[serde(default)]
-    pub expires: Option<Timestamp>,
+settings! {
+    /// A client's token: its digest, and what its holder may do.
+    #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+    #[non_exhaustive]
+    pub struct TokenConfig in token = "token" {
+        /// The view that its holder uses. Without it, its holder uses the whole board, every server and every view.
+        view: Option<String> = text();
+        /// What its holder may do: `read` lists tools and shows the state of servers, `call` calls tools, `admin` changes what runs. No scope
+        /// includes another.
+        scopes: BTreeSet<TokenScope> [default = "TokenScope::of_a_client"] = choices(TokenScope::of_a_client)
+            .shown(DefaultValue::Texts(&["read", "call"]));
+        /// How often its holder may call tools, such as `60/min`.
+        rate: Option<Rate> = text().aka(&["rate_limit"]);
+        /// The most calls of its holder in flight at once; further ones are refused.
+        concurrent: Option<usize> = optional_count((1, 1_000_000)).aka(&["max_concurrent", "concurrency"]);
+        /// When it expires, such as `2027-01-31T12:00:00Z`.
+        expires: Option<Timestamp> = text().aka(&["expires_at"]);
+    }
+    keys {
+        /// The SHA-256 digest of the token; `pegboard token new` prints both.
+        sha256: Option<Text> = text().aka(&["hash"]);
+    }
+    needs {
+        /// The SHA-256 digest of the token.
+        sha256: TokenDigest;
+    }
 }
 
 impl TokenConfig {
     /// A token that may list and call all tools of the board, without limits.
     pub fn new(sha256: TokenDigest) -> Self {
-        Self {
-            sha256,
-            view: None,
-            scopes: TokenScope::of_a_client(),
-            rate: None,
-            concurrent: None,
-            expires: None,
-        }
+        Self::with(sha256)
     }
 
     /// Whether the time of `expires` has passed.

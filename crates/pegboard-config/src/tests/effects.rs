@@ -34,7 +34,7 @@ fn rows() -> impl Iterator<Item = &'static Row> {
 /// The fields in effect, by `section.field`.
 fn known_fields() -> BTreeMap<String, &'static Field> {
     let in_server = |path: &String| path.starts_with("servers.x.");
-    let of_servers: BTreeSet<&str> = fields::SERVER.fields.iter().map(|field| field.name).collect();
+    let of_servers: BTreeSet<&str> = fields::SERVER.fields().map(|field| field.name).collect();
     let own = ["preset", "masking"];
     let name = |(path, section, field): (String, &'static str, &'static Field)| {
         let first = path.split('.').next().unwrap_or_default();

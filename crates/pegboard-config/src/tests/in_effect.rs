@@ -34,7 +34,7 @@ fn places() -> Vec<Place> {
 }
 
 fn collect(section: &'static Section, at: &mut Vec<Step>, places: &mut Vec<Place>) {
-    for field in section.fields.iter().filter(|field| field.effect == Effect::Now) {
+    for field in section.fields().filter(|field| field.effect == Effect::Now) {
         at.push(Step::Key(field.name));
         let names = at.iter().filter_map(|step| match step {
             Step::Key(name) => Some(*name),

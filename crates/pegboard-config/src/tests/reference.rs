@@ -3,7 +3,7 @@
 use std::{fmt::Write as _, path::Path, time::Duration};
 
 use super::*;
-use crate::field::{Applies, Effect, Field, Kind, Section, Via};
+use crate::field::{Applies, Effect, Field, Kind, Section, Usage, Via};
 
 /// Set to rewrite the page instead of comparing it.
 const BLESS: &str = "PEGBOARD_BLESS";
@@ -16,8 +16,11 @@ found and which value wins; `pegboard config explain SERVER.SETTING` shows a val
 
 Keys may also be written in camel case or kebab case, and a duration may have its unit in the key (`callTimeoutMs = 500`). A *duration* is a text such as
 `\"500ms\"`, `\"30s\"` or `\"1h30m\"`, a *size* a number of bytes or a text such as `\"8MiB\"`. A *secret* is a text that is never shown. *Processes* are servers with a
-`command`, *URLs* are servers with a `url`.
+`command`, *URLs* are servers with a `url`. A change of a setting with ↻ replaces the connection to a running server when the file is loaded again;
+other changes apply at once. The first table has the settings that most files need.
 ";
+
+const COLUMNS: &str = "| setting | type | default | applies to | meaning |\n| --- | --- | --- | --- | --- |";
 
 const TOP: &str = "\
 Settings of the board, and settings for every server whose own table does not set them. The defaults of the latter are those of a server.";
@@ -46,6 +49,7 @@ fn page() -> String {
     collect(fields::TOP, "", &mut sections);
     collect(fields::SERVER, "servers.NAME", &mut sections);
     let mut page = HEAD.to_owned();
+    write_common(&mut page);
     for (section, places) in &sections {
         let places: Vec<String> = places.iter().map(|place| format!("`{place}`")).collect();
         let _ = match section.name {
@@ -63,7 +67,7 @@ fn collect(section: &'static Section, at: &str, sections: &mut Vec<(&'static Sec
         Some((_, places)) => places.push(at.to_owned()),
         None => sections.push((section, vec![at.to_owned()])),
     }
-    for field in section.fields {
+    for field in section.fields() {
         let at = if at.is_empty() {
             field.name.to_owned()
         } else {
@@ -92,22 +96,18 @@ fn title(section: &Section) -> String {
 }
 
 fn write_fields(section: &Section, page: &mut String) {
-    let _ = writeln!(
-        page,
-        "\n| setting | type | default | applies to | meaning |\n| --- | --- | --- | --- | --- |"
-    );
+    let _ = writeln!(page, "\n{COLUMNS}");
     let (foreign, ours): (Vec<&Field>, Vec<&Field>) =
-        section.fields.iter().partition(|field| field.effect == Effect::Foreign);
-    for field in ours {
-        let default = redact::default(field.default).map_or_else(String::new, |default| format!("`{default}`"));
-        let row = [
-            &format!("`{}`", field.name),
-            &kind_text(&field.kind),
-            &default,
-            applies(section, field),
-            &meaning(section, field),
-        ];
-        let _ = writeln!(page, "| {} |", row.map(|cell| cell.replace('|', "\\|")).join(" | "));
+        section.fields().partition(|field| field.effect == Effect::Foreign);
+    let (of_presets, ours): (Vec<&Field>, Vec<&Field>) =
+        ours.into_iter().partition(|field| field.usage == Usage::Presets);
+    write_rows(section, &ours, page);
+    if !of_presets.is_empty() {
+        let _ = writeln!(
+            page,
+            "\nSet by presets, to act as the program that they are named after:\n\n{COLUMNS}"
+        );
+        write_rows(section, &of_presets, page);
     }
     if !foreign.is_empty() {
         let names: Vec<String> = foreign.iter().map(|field| format!("`{}`", field.name)).collect();
@@ -119,17 +119,50 @@ fn write_fields(section: &Section, page: &mut String) {
     }
 }
 
+fn write_rows(section: &Section, fields: &[&Field], page: &mut String) {
+    for field in fields {
+        let default = redact::default(field.default).map_or_else(String::new, |default| format!("`{default}`"));
+        let row = [
+            &format!("`{}`", field.name),
+            &kind_text(&field.kind),
+            &default,
+            &applies(section, field),
+            &meaning(section, field),
+        ];
+        let _ = writeln!(page, "| {} |", row.map(|cell| cell.replace('|', "\\|")).join(" | "));
+    }
+}
+
+/// The settings that people set, with the anchors of their sections.
+fn write_common(page: &mut String) {
+    let _ = writeln!(
+        page,
+        "\n## What people set\n\n| setting | type | meaning |\n| --- | --- | --- |"
+    );
+    for (section, at) in [(fields::SERVER, "servers.NAME."), (fields::TOP, "")] {
+        for field in section.fields().filter(|field| field.usage == Usage::Common) {
+            let row = [
+                format!("`{at}{}`", field.name),
+                kind_text(&field.kind),
+                field.doc.to_owned(),
+            ];
+            let _ = writeln!(page, "| {} |", row.map(|cell| cell.replace('|', "\\|")).join(" | "));
+        }
+    }
+}
+
 /// The field of servers that a field at the top of a file sets for all of them.
 fn of_server(section: &Section, field: &Field) -> Option<&'static Field> {
     // These two have a meaning of their own at the top.
     let is_own = matches!(field.name, "preset" | "masking");
-    let found = fields::SERVER.fields.iter().find(|known| known.name == field.name)?;
-    (section.name == "config" && !is_own).then_some(*found)
+    let found = fields::SERVER.fields().find(|known| known.name == field.name)?;
+    (section.name == "config" && !is_own).then_some(found)
 }
 
-fn applies(section: &Section, field: &Field) -> &'static str {
+fn applies(section: &Section, field: &Field) -> String {
     let servers = of_server(section, field);
-    match servers.unwrap_or(field).applies {
+    let field = servers.unwrap_or(field);
+    let whom = match field.applies {
         Applies::Stdio => "processes",
         Applies::Remote => "URLs",
         Applies::All if section.name == "config" && servers.is_none() => "the board",
@@ -137,7 +170,9 @@ fn applies(section: &Section, field: &Field) -> &'static str {
         Applies::All if matches!(section.name, "serve" | "token") => "the gateway",
         Applies::All if section.name == "view" => "the view",
         Applies::All => "all servers",
-    }
+    };
+    let mark = if field.reconnects { " ↻" } else { "" };
+    format!("{whom}{mark}")
 }
 
 /// The doc of a field, whether it is in effect, and its other names.

@@ -150,11 +150,7 @@ fn a_server_added_by_hand_is_shown_too() {
 /// The defaults of a section as a file would write them, tables included.
 fn defaults(section: &field::Section) -> serde_json::Map<String, serde_json::Value> {
     let mut all = serde_json::Map::new();
-    for field in section
-        .fields
-        .iter()
-        .filter(|field| field.applies != field::Applies::Remote)
-    {
+    for field in section.fields().filter(|field| field.applies != field::Applies::Remote) {
         // Summaries, a breaker and restart waits of a server's own take the place of the board's, even with the same values; a
         // table for the sandbox asks for one, and an audit log needs a file.
         let is_boards = ["summarise", "breaker", "backoff", "sandbox", "audit"].contains(&field.name);
@@ -267,7 +263,7 @@ fn the_schema_documents_every_field_and_its_references_resolve() {
         assert!(target.is_object(), "{reference}");
     }
     let properties = schema["$defs"]["server"]["properties"].as_object().unwrap();
-    for field in fields::SERVER.fields {
+    for field in fields::SERVER.fields() {
         assert!(
             field.names().all(|name| properties.contains_key(name)),
             "{}",

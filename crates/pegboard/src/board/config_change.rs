@@ -6,7 +6,7 @@ use futures_util::future::join_all;
 use serde::Serialize;
 
 use super::{
-    reconcile::{Change, reconcile, same_connection},
+    reconcile::{Change, reconcile},
     server_factory::ServerFactory,
     server_replacement::{NotConnected, ServerChanges, StartMode},
 };
@@ -158,7 +158,7 @@ impl<'a> ConfigChange<'a> {
     /// Whether a server can apply these settings without a new connection.
     fn keeps_connection(self, name: &ServerName, wanted: &ServerConfig) -> bool {
         let server = self.registry.get(name);
-        server.is_some_and(|server| same_connection(&server.config(), wanted))
+        server.is_some_and(|server| server.config().serves(wanted))
     }
 
     /// Applies settings that need no new connection, in every view.

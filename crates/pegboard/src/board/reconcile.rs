@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use pegboard_base::name::ServerName;
-use pegboard_config::{Limits, Policy, ServerConfig};
+use pegboard_config::ServerConfig;
 
 /// One change. All but `Remove` carry the server's complete new config.
 #[derive(Debug, Clone, PartialEq)]
@@ -66,7 +66,7 @@ pub(crate) fn reconcile(
                 (false, true) => Change::Enable(name, config()),
                 // There is no connection to replace.
                 (false, false) => Change::Retune(name, config()),
-                (true, true) if same_connection(old, new) => Change::Retune(name, config()),
+                (true, true) if old.serves(new) => Change::Retune(name, config()),
                 (true, true) => Change::Replace(name, config()),
             }),
         });
@@ -74,43 +74,6 @@ pub(crate) fn reconcile(
     // Both maps are ordered by name, and a stable sort keeps that order within each kind.
     changes.sort_by_key(Change::rank);
     changes
-}
-
-/// Whether a connection made under `old` serves `new` as well.
-///
-/// The settings listed here can change under a connection. All others are taken to belong to it, so that a setting which is missing here
-/// causes a restart instead of an outdated connection.
-pub(super) fn same_connection(old: &ServerConfig, new: &ServerConfig) -> bool {
-    let tuned = ServerConfig {
-        enabled: new.enabled,
-        required: new.required,
-        start: new.start,
-        allow: new.allow.clone(),
-        deny: new.deny.clone(),
-        description: new.description.clone(),
-        instructions: new.instructions.clone(),
-        // Whether there are roots at all is declared once, in the handshake.
-        roots: if old.roots.is_empty() || new.roots.is_empty() {
-            old.roots.clone()
-        } else {
-            new.roots.clone()
-        },
-        // The wire reads these three limits only when it is opened.
-        limits: Limits {
-            max_message: old.limits.max_message,
-            write_timeout: old.limits.write_timeout,
-            stop_timeout: old.limits.stop_timeout,
-            ..new.limits
-        },
-        policy: Policy {
-            scope: old.policy.scope,
-            ..new.policy.clone()
-        },
-        ..old.clone()
-    };
-    // A server that may hold tools is not started without a place for its pins, and the start checks that.
-    let holds_from_now = new.policy.pins.holds() && !old.policy.pins.holds();
-    tuned == *new && !holds_from_now
 }
 
 #[cfg(test)]
