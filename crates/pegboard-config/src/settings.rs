@@ -25,6 +25,9 @@
 /// }
 /// ```
 ///
+/// `needs { file: PathBuf; }` before `fields` declares fields without a default; the struct then has `with(file)` instead of `Default`, and
+/// `[default = "path"]` after a type names serde's default where it is not that of the type.
+///
 /// `in limits of server` declares a part of the section `server` instead. Without a struct, `breaker = "breaker" { … }` declares keys only.
 macro_rules! settings {
     // A struct, and a section of its own.
