@@ -27,7 +27,9 @@ settings! {
         /// Whether the server is used at all.
         enabled: bool [default = "is_enabled"] = flag(true).converted(&[("disabled", Via::Negated)]).common();
         /// Whether the board is ready only when this server is ready.
-        required: bool = flag(false).for_all_as("Whether the board is ready only when every server is ready.common(); a server's own setting overrides it.", &[]);
+        required: bool = flag(false)
+            .for_all_as("Whether the board is ready only when every server is ready; a server's own setting overrides it.", &[])
+            .common();
         /// When the server is started: with the board, when it is first needed, or only when the program or an operator connects it.
         start: Start = choice().aka(&["start_mode"]).for_all(&[]).common();
         /// The protocol era to use: auto, probe, modern, legacy, or one protocol version such as `2025-06-18`.
