@@ -9,7 +9,7 @@ use std::{
 
 use super::{
     expand::{self, Env},
-    field::{Kind, Match, Section, Via, Word, find_word},
+    field::{Kind, Match, Section, Syntax, Via, Word, find_word},
     problem::{MAX_PROBLEMS, Report, join},
     setting::{Found, Rank, Setting, Unchecked, Values},
     spelling::{nearest, snake},
@@ -69,6 +69,9 @@ impl<'a> TableChecker<'a> {
                 continue;
             }
             if let Some(setting) = self.field(found, entry, &field) {
+                if let Some(syntax) = found.field.syntax {
+                    self.syntax(syntax, &setting, &field);
+                }
                 let found_here = Found {
                     setting,
                     at: entry.at,
@@ -81,6 +84,19 @@ impl<'a> TableChecker<'a> {
             }
         }
         values
+    }
+
+    /// Reports the texts of a setting that have another syntax.
+    fn syntax(&mut self, syntax: Syntax, setting: &Setting, path: &str) {
+        match setting {
+            Setting::Text(text) | Setting::Secret(text) => match (syntax.problem)(&text.value) {
+                Some(problem) if syntax.hint.is_empty() => self.report.error(text.at, path, problem),
+                Some(problem) => self.report.error_with(text.at, path, problem, syntax.hint),
+                None => {}
+            },
+            Setting::List(items) => items.iter().for_each(|item| self.syntax(syntax, item, path)),
+            _ => {}
+        }
     }
 
     fn unknown(&mut self, section: &'static Section, entry: &Entry, field: &str) {

@@ -1,72 +1,86 @@
 //! Settings that are one of a few words, and the values of these words.
 
-use std::str::FromStr;
-
 use super::{
     field::{Word, find_word},
-    from_setting::FromSetting,
     lifecycle::{Probe, RetryClass},
-    oauth::{Dpop, SigningAlg},
-    policy::{Approval, Check, Images, Join, OnCrossing, OutputCheck, Pins, Reading, Scan, Structured, Taint, TooLong},
-    preset::Preset,
-    sandbox::SandboxLevel,
-    serve::{JwtAlgorithm, TokenScope},
-    server::Start,
-    setting::Setting,
-    transport::EnvPolicy,
 };
-use pegboard_base::label::{UnknownWord, label_text, serde_as_text};
+use pegboard_base::label::UnknownWord;
 use pegboard_mask::MaskStyle;
 
 /// A type whose values are words in config files.
 pub(super) trait Choice: Sized + 'static {
     /// The words and their other spellings.
     const WORDS: &'static [Word];
-    /// The default value, and its word.
-    const DEFAULT: Self;
-    const DEFAULT_WORD: &'static str;
 
     /// The value of a word of `WORDS`.
     fn of_word(word: &str) -> Option<Self>;
 }
 
-/// `Type: default Variant "word", then "word" (other spellings) = Variant` for each. With `label "what"` before it, each variant has one word,
-/// and the type is written and read as these words everywhere.
-macro_rules! choice {
-    (label $what:literal $type:ty: default $default:ident $default_word:literal; $( $word:literal $( ($($spelling:literal),+) )? = $variant:ident, )+) => {
-        choice! { $type: default $default $default_word; $( $word $( ($($spelling),+) )? = $variant, )+ }
+/// A choice with a default.
+pub(super) trait DefaultChoice: Choice {
+    /// The default value.
+    const DEFAULT: Self;
+    /// Its word.
+    const DEFAULT_WORD: &'static str;
+}
 
-        impl $type {
-            /// The word in config files and JSON.
-            pub fn as_str(self) -> &'static str {
-                match self {
-                    $( Self::$variant => $word, )+
+/// Declares an enum with the words of its values, `Variant = "word" | "other spelling"`.
+///
+/// ```text
+/// words! {
+///     /// What happens when a definition changes.
+///     #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+///     pub enum Pins as "pin mode" default Warn {
+///         /// Nothing.
+///         Off = "off",
+///         /// It is reported.
+///         Warn = "warn" | "report",
+///     }
+/// }
+/// ```
+///
+/// With `as "what"` the type is written and read as these words in texts and JSON too. Both `as` and `default` may be left out.
+macro_rules! words {
+    (
+        $(#[$meta:meta])*
+        $vis:vis enum $type:ident $(as $what:literal)? $(default $default:ident)? {
+            $( $(#[$of_variant:meta])* $variant:ident = $word:literal $(| $spelling:literal)*, )+
+        }
+    ) => {
+        $(#[$meta])*
+        $vis enum $type {
+            $( $(#[$of_variant])* $variant, )+
+        }
+
+        $crate::choice::words! { @choice $type { $( $word $(| $spelling)* = $variant, )+ } }
+        $(
+            impl Default for $type {
+                fn default() -> Self {
+                    Self::$default
                 }
             }
-        }
 
-        choice! { text $what $type }
-    };
-    (text $what:literal $type:ty) => {
-        label_text!($type);
-        serde_as_text!($type);
-
-        /// Accepts every spelling that config files may use.
-        impl FromStr for $type {
-            type Err = UnknownWord;
-
-            fn from_str(word: &str) -> Result<Self, UnknownWord> {
-                let found = find_word(Self::WORDS, word).and_then(Self::of_word);
-                let known = || Self::WORDS.iter().map(|word| word.name);
-                found.ok_or_else(|| UnknownWord::new($what, word, known()))
+            impl $crate::choice::DefaultChoice for $type {
+                const DEFAULT: Self = Self::$default;
+                const DEFAULT_WORD: &'static str = <Self as $crate::choice::Choice>::WORDS[Self::$default as usize].name;
             }
-        }
+        )?
+        $(
+            impl $type {
+                /// The word in config files and JSON.
+                $vis fn as_str(self) -> &'static str {
+                    // The words have the order of the variants.
+                    <Self as $crate::choice::Choice>::WORDS[self as usize].name
+                }
+            }
+
+            $crate::choice::words! { @text $type $what }
+        )?
     };
-    ($type:ty: default $default:ident $default_word:literal; $( $word:literal $( ($($spelling:literal),+) )? = $variant:ident, )+) => {
-        impl Choice for $type {
-            const WORDS: &'static [Word] = &[ $( Word { name: $word, spellings: &[ $( $($spelling),+ )? ] }, )+ ];
-            const DEFAULT: Self = Self::$default;
-            const DEFAULT_WORD: &'static str = $default_word;
+    // The words of a type that is declared elsewhere. Several words may mean the same value.
+    ( @choice $type:ident { $( $word:literal $(| $spelling:literal)* = $variant:ident, )+ } ) => {
+        impl $crate::choice::Choice for $type {
+            const WORDS: &'static [$crate::field::Word] = &[ $( $crate::field::Word { name: $word, spellings: &[ $($spelling),* ] }, )+ ];
 
             fn of_word(word: &str) -> Option<Self> {
                 match word {
@@ -76,170 +90,90 @@ macro_rules! choice {
             }
         }
 
-        impl FromSetting for $type {
-            fn from_setting(setting: &Setting) -> Option<Self> {
+        impl $crate::from_setting::FromSetting for $type {
+            fn from_setting(setting: &$crate::setting::Setting) -> Option<Self> {
                 match setting {
-                    Setting::Word(word) => Self::of_word(word),
+                    $crate::setting::Setting::Word(word) => $crate::choice::Choice::of_word(word),
                     _ => None,
                 }
             }
         }
     };
-}
+    ( @text $type:ident $what:literal ) => {
+        pegboard_base::label::label_text!($type);
+        pegboard_base::label::serde_as_text!($type);
 
-/// The transport of a server, as named in the config.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum TransportKind {
-    Stdio,
-    Http,
-    Sse,
-    WebSocket,
-    /// A URL whose transport is detected.
-    Remote,
-}
+        /// Accepts every spelling that config files may use.
+        impl std::str::FromStr for $type {
+            type Err = pegboard_base::label::UnknownWord;
 
-/// A kind of credentials.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum AuthKind {
-    None,
-    Bearer,
-    Basic,
-    ApiKey,
-    OAuth,
-    /// OAuth with the grant `client_credentials`.
-    ClientCredentials,
-}
-
-/// A grant type of OAuth.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum GrantKind {
-    AuthorizationCode,
-    ClientCredentials,
-    TokenExchange,
-    JwtBearer,
-}
-
-impl TransportKind {
-    /// Its word in config files.
-    pub(super) fn word(self) -> &'static str {
-        match self {
-            Self::Stdio => "stdio",
-            Self::Http => "http",
-            Self::Sse => "sse",
-            Self::WebSocket => "websocket",
-            Self::Remote => "remote",
+            fn from_str(word: &str) -> Result<Self, Self::Err> {
+                $crate::choice::parse_word(word, $what)
+            }
         }
+    };
+}
+
+pub(super) use words;
+
+/// Parses any spelling of a word. `what` is what the words are, for the error.
+pub(super) fn parse_word<T: Choice>(word: &str, what: &'static str) -> Result<T, UnknownWord> {
+    let found = find_word(T::WORDS, word).and_then(T::of_word);
+    let known = || T::WORDS.iter().map(|word| word.name);
+    found.ok_or_else(|| UnknownWord::new(what, word, known()))
+}
+
+words! {
+    /// The transport of a server, as named in the config.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+    pub(super) enum TransportKind as "transport" {
+        Stdio = "stdio" | "local",
+        Http = "http" | "streamable_http" | "streamablehttp" | "streamable",
+        Sse = "sse" | "http+sse" | "http_sse",
+        WebSocket = "websocket" | "ws" | "web_socket",
+        /// A URL whose transport is detected.
+        Remote = "remote" | "auto",
     }
 }
 
-impl AuthKind {
-    /// Its word in config files.
-    pub(super) fn word(self) -> &'static str {
-        match self {
-            Self::None => "none",
-            Self::Bearer => "bearer",
-            Self::Basic => "basic",
-            Self::ApiKey => "api_key",
-            Self::OAuth => "oauth",
-            Self::ClientCredentials => "client_credentials",
-        }
+words! {
+    /// A kind of credentials.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+    pub(super) enum AuthKind as "kind of credentials" {
+        None = "none",
+        Bearer = "bearer",
+        Basic = "basic",
+        ApiKey = "api_key" | "apikey",
+        OAuth = "oauth" | "oauth2",
+        /// OAuth with the grant `client_credentials`.
+        ClientCredentials = "client_credentials" | "oauth_client_credentials" | "oauth2_client_credentials",
     }
 }
 
-/// What is listed from a server.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Capability {
-    Tools,
-    Resources,
-    Prompts,
+words! {
+    /// A grant type of OAuth.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+    pub(super) enum GrantKind {
+        AuthorizationCode = "authorization_code",
+        ClientCredentials = "client_credentials",
+        TokenExchange = "token_exchange" | "urn:ietf:params:oauth:grant-type:token-exchange",
+        JwtBearer = "jwt_bearer" | "urn:ietf:params:oauth:grant-type:jwt-bearer",
+    }
 }
 
-choice! { TransportKind: default Remote "remote";
-    "stdio" ("local") = Stdio,
-    "http" ("streamable_http", "streamablehttp", "streamable") = Http,
-    "sse" ("http+sse", "http_sse") = Sse,
-    "websocket" ("ws", "web_socket") = WebSocket,
-    "remote" ("auto") = Remote,
-}
-
-choice! { label "environment policy" EnvPolicy: default Allowlist "allowlist";
-    "allowlist" ("allow_list") = Allowlist,
-    "inherit" = Inherit,
-    "explicit" ("none") = Explicit,
-}
-
-choice! { SandboxLevel: default Off "off";
-    "off" ("none") = Off,
-    "basic" ("landlock") = Basic,
-    "strict" = Strict,
-}
-
-choice! { AuthKind: default None "none";
-    "none" = None,
-    "bearer" = Bearer,
-    "basic" = Basic,
-    "api_key" ("apikey") = ApiKey,
-    "oauth" ("oauth2") = OAuth,
-    "client_credentials" ("oauth_client_credentials", "oauth2_client_credentials") = ClientCredentials,
-}
-
-choice! { GrantKind: default AuthorizationCode "authorization_code";
-    "authorization_code" = AuthorizationCode,
-    "client_credentials" = ClientCredentials,
-    "token_exchange" ("urn:ietf:params:oauth:grant-type:token-exchange") = TokenExchange,
-    "jwt_bearer" ("urn:ietf:params:oauth:grant-type:jwt-bearer") = JwtBearer,
-}
-
-choice! { Dpop: default Auto "auto";
-    "auto" = Auto,
-    "required" = Required,
-    "off" = Off,
-}
-
-choice! { SigningAlg: default Rs256 "RS256";
-    "RS256" = Rs256,
-    "ES256" = Es256,
-    "EdDSA" = EdDsa,
-}
-
-choice! { label "start mode" Start: default Eager "eager";
-    "eager" ("background", "auto") = Eager,
-    "lazy" = Lazy,
-    "explicit" ("manual") = Explicit,
-}
-
-choice! { label "scope" TokenScope: default Read "read";
-    "read" = Read,
-    "call" = Call,
-    "admin" = Admin,
-}
-
-choice! { label "algorithm" JwtAlgorithm: default Rs256 "RS256";
-    "RS256" = Rs256,
-    "RS384" = Rs384,
-    "RS512" = Rs512,
-    "PS256" = Ps256,
-    "PS384" = Ps384,
-    "PS512" = Ps512,
-    "ES256" = Es256,
-    "ES384" = Es384,
-    "EdDSA" ("ed25519") = EdDsa,
-}
-
-choice! { Capability: default Tools "tools";
-    "tools" = Tools,
-    "resources" = Resources,
-    "prompts" = Prompts,
+words! {
+    /// What is listed from a server.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+    pub(super) enum Capability {
+        Tools = "tools",
+        Resources = "resources",
+        Prompts = "prompts",
+    }
 }
 
 // `ping` and `discover` are requests of one era each; a server is sent the one of its own era.
-choice! { Probe: default Auto "auto";
-    "auto" = Auto,
-    "ping" = Auto,
-    "list_tools" ("list") = ListTools,
-    "discover" = Auto,
-    "none" ("off") = Never,
-}
+words! { @choice Probe { "auto" = Auto, "ping" = Auto, "list_tools" | "list" = ListTools, "discover" = Auto, "none" | "off" = Never, } }
+words! { @text Probe "health probe" }
 
 impl Probe {
     /// The word in config files and JSON.
@@ -252,124 +186,51 @@ impl Probe {
     }
 }
 
-choice! { text "health probe" Probe }
-choice! { text "level of a sandbox" SandboxLevel }
-choice! { text "preset" Preset }
-
-choice! { label "way to read arguments" Reading: default Json "json";
-    "json" ("strict") = Json,
-    "repair" = Repair,
-    "cascade" = Cascade,
-    "guided" ("schema") = Guided,
+impl DefaultChoice for Probe {
+    const DEFAULT: Self = Self::Auto;
+    const DEFAULT_WORD: &'static str = "auto";
 }
 
-choice! { label "check of arguments" Check: default Coerce "coerce";
-    "off" ("none") = Off,
-    "required" = Required,
-    "relaxed" = Relaxed,
-    "coerce" = Coerce,
-    "strict" = Strict,
-}
+words! { @choice RetryClass { "never" = Never, "safe" = Safe, "idempotent" = Idempotent, } }
+words! { @choice MaskStyle { "value" = Value, "whole" | "full" = Whole, } }
 
-choice! { label "check of output" OutputCheck: default Warn "warn";
-    "off" = Off,
-    "warn" = Warn,
-    "error" = Error,
-}
-
-choice! { Preset: default Pegboard "pegboard";
-    "pegboard" = Pegboard,
-    "tarsy" = Tarsy,
-    "ai-agent" = AiAgent,
-    "antwort" = Antwort,
-    "goat" = Goat,
-    "minion" = Minion,
-}
-
-choice! { label "approval mode" Approval: default Auto "auto";
-    "auto" ("approve") = Auto,
-    "writes" = Writes,
-    "always" ("prompt") = Always,
-    "never" = Never,
-}
-
-choice! { label "policy for secrets of other servers" OnCrossing: default Block "block";
-    "warn" = Warn,
-    "mask" = Mask,
-    "block" ("refuse") = Block,
-    "allow" ("off") = Allow,
-}
-
-choice! { label "pin mode" Pins: default Warn "warn";
-    "off" = Off,
-    "warn" = Warn,
-    "block" = Block,
-    "approve" ("ask") = Approve,
-}
-
-choice! { label "scan mode" Scan: default Warn "warn";
-    "off" = Off,
-    "warn" = Warn,
-    "block" = Block,
-}
-
-choice! { label "taint mode" Taint: default Off "off";
-    "off" = Off,
-    "ask" = Ask,
-    "block" = Block,
-}
-
-choice! { RetryClass: default Never "never";
-    "never" = Never,
-    "safe" = Safe,
-    "idempotent" = Idempotent,
-}
-
-choice! { MaskStyle: default Value "value";
-    "value" = Value,
-    "whole" ("full") = Whole,
-}
-
-choice! { label "preference for structured content" Structured: default ContentFirst "content_first";
-    "content_first" = ContentFirst,
-    "structured_first" = StructuredFirst,
-    "both_dedup" = BothDedup,
-    "content_only" = ContentOnly,
-    "structured_only" = StructuredOnly,
-}
-
-choice! { label "mode for long results" TooLong: default Spill "spill";
-    "head" ("cut", "truncate") = Head,
-    "head_tail" = HeadTail,
-    "spill" ("handle") = Spill,
-    "summarise" ("summarize") = Summarise,
-    "error" = Error,
-}
-
-choice! { label "separator of blocks" Join: default Newline "newline";
-    "newline" ("lines") = Newline,
-    "empty_line" = EmptyLine,
-    "nothing" ("none") = Nothing,
-    "first" ("first_block") = First,
-}
-
-choice! { label "mode for images" Images: default Keep "keep";
-    "keep" = Keep,
-    "spill" = Spill,
+impl DefaultChoice for MaskStyle {
+    const DEFAULT: Self = Self::Value;
+    const DEFAULT_WORD: &'static str = "value";
 }
 
 #[cfg(test)]
 mod tests {
-    use std::fmt::{Debug, Display};
+    use std::{
+        fmt::{Debug, Display},
+        str::FromStr,
+    };
 
     use serde::{Serialize, de::DeserializeOwned};
 
     use super::*;
+    use crate::{
+        oauth::Dpop,
+        policy::{
+            Approval, Check, Images, Join, OnCrossing, OutputCheck, Pins, Reading, Scan, Structured, Taint, TooLong,
+        },
+        preset::Preset,
+        sandbox::SandboxLevel,
+        server::Start,
+        transport::EnvPolicy,
+    };
 
     /// Every word of the config is read as a value that is written as one of the words, and JSON has the same words.
     fn check<T>()
     where
-        T: Choice + Copy + PartialEq + Debug + Display + FromStr<Err = UnknownWord> + Serialize + DeserializeOwned,
+        T: DefaultChoice
+            + Copy
+            + PartialEq
+            + Debug
+            + Display
+            + FromStr<Err = UnknownWord>
+            + Serialize
+            + DeserializeOwned,
     {
         for word in T::WORDS {
             let value = T::of_word(word.name).unwrap();
@@ -410,5 +271,6 @@ mod tests {
         check::<Images>();
         check::<SandboxLevel>();
         check::<Preset>();
+        check::<Dpop>();
     }
 }

@@ -387,7 +387,7 @@ fn unset(loaded: &Loaded, name: &str, server: Option<&ServerName>) -> Vec<Explai
 
 /// Whether a table is explained field by field, because its layers are merged field by field.
 fn is_by_part(field: &Field) -> bool {
-    merge::is_merged(field) || field.name == of::masking.name
+    field.merged.is_some() || field.name == of::masking.name
 }
 
 /// Whether the fields of a table have defaults even if the table is not written. Otherwise summaries and the sandbox are off, the breaker

@@ -25,6 +25,8 @@ pub(super) struct Field {
     /// Other names under which the value has another form.
     pub(super) converted: &'static [(&'static str, Via)],
     pub(super) kind: Kind,
+    /// The syntax of its texts, besides the kind.
+    pub(super) syntax: Option<Syntax>,
     /// The value in effect when the field is not set.
     pub(super) default: DefaultValue,
     pub(super) effect: Effect,
@@ -38,11 +40,38 @@ pub(super) struct Field {
     pub(super) floor: Floor,
     /// Whether it restricts what servers and models may do or see, or hides secrets. An error in it keeps servers from starting without it.
     pub(super) protects: bool,
-    /// Whether a change replaces the connection to a running server. Other changes apply to it at once.
-    pub(super) reconnects: bool,
+    /// Whether a change of a server's setting applies to it at once. Other changes replace its connection.
+    pub(super) live: bool,
+    /// How a table is merged with that of a weaker layer; `None` if the stronger one replaces it.
+    pub(super) merged: Option<ShortForm>,
+    /// Which settings of a stronger table make a weaker setting of this one void.
+    pub(super) void: Void,
     /// Who sets it, for the reference page.
     pub(super) usage: Usage,
     pub(super) doc: &'static str,
+}
+
+/// The syntax of a text, or of each text of a list.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Syntax {
+    /// What is wrong with a text, if anything is.
+    pub(super) problem: fn(&str) -> Option<String>,
+    /// How to write it; empty if the problem says it.
+    pub(super) hint: &'static str,
+}
+
+/// The setting of a table that a short form of the table sets, and its value; `None` for the table itself.
+pub(super) type ShortForm = fn(&Setting) -> Option<(&'static Field, Setting)>;
+
+/// When a setting of a table is void in a weaker layer, because the table of a stronger layer says otherwise by other settings.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Void {
+    /// Never.
+    Never,
+    /// If there is a stronger table.
+    IfTable,
+    /// If the stronger table has one of the settings of these names.
+    IfSet(&'static [&'static str]),
 }
 
 /// Who sets a setting.

@@ -87,7 +87,7 @@ mod tests {
 
     use super::*;
     use crate::{
-        field::Kind,
+        field::{Kind, Void},
         spelling::{camel, snake},
     };
 
@@ -115,6 +115,20 @@ mod tests {
                 assert!(seen.insert(name), "{name} is in `{}` twice", section.name);
                 assert_eq!(snake(name), name, "names are kept in snake case");
                 assert_eq!(snake(&camel(name)), name, "camel case must find its way back");
+            }
+        }
+    }
+
+    #[test]
+    fn a_setting_is_void_because_of_others_of_its_table() {
+        let mut sections = Vec::new();
+        each_section(&Kind::Table(SERVER), &mut sections);
+        for section in sections {
+            for field in section.fields() {
+                if let Void::IfSet(names) = field.void {
+                    let is_known = |name: &&str| section.fields().any(|field| field.name == *name);
+                    assert!(names.iter().all(is_known), "{}.{}", section.name, field.name);
+                }
             }
         }
     }

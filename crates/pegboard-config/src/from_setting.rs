@@ -18,7 +18,7 @@ use super::{
     setting::{Setting, Text, Values},
     tree::{Node, Value},
 };
-use pegboard_base::name::{BadNameStyle, NameStyle};
+use pegboard_base::name::NameStyle;
 
 /// A type that a setting can be converted to.
 pub(super) trait FromSetting: Sized {
@@ -329,15 +329,10 @@ pub(super) fn json_objects(setting: &Setting) -> Option<BTreeMap<String, Json>> 
 /// A style, or a template. One that does not parse is reported when the config is checked.
 impl FromSetting for NameStyle {
     fn from_setting(setting: &Setting) -> Option<Self> {
-        naming(setting)?.ok()
-    }
-}
-
-/// How tools are named: a word or a template.
-pub(super) fn naming(setting: &Setting) -> Option<Result<NameStyle, BadNameStyle>> {
-    match setting {
-        Setting::Word(word) => Some(NameStyle::parse(word)),
-        _ => String::from_setting(setting).map(|template| NameStyle::parse(&template)),
+        match setting {
+            Setting::Word(word) => Self::parse(word).ok(),
+            _ => Self::parse(&String::from_setting(setting)?).ok(),
+        }
     }
 }
 

@@ -12,8 +12,10 @@ use std::{
 };
 
 use super::{
-    choice::Choice,
-    field::{Applies, DefaultValue, Effect, Field, Floor, ForAll, InProject, Kind, Usage, Via, Word},
+    choice::{Choice, DefaultChoice},
+    field::{
+        Applies, DefaultValue, Effect, Field, Floor, ForAll, InProject, Kind, ShortForm, Syntax, Usage, Via, Void, Word,
+    },
     from_setting::{FromSetting, one_or_more},
     setting::{Found, Rank, Setting, Text, Values},
     tree::Place,
@@ -170,6 +172,7 @@ pub(super) const fn plain(name: &'static str, kind: Kind, doc: &'static str) -> 
         aliases: &[],
         converted: &[],
         kind,
+        syntax: None,
         default: DefaultValue::None,
         effect: Effect::Now,
         applies: Applies::All,
@@ -177,7 +180,9 @@ pub(super) const fn plain(name: &'static str, kind: Kind, doc: &'static str) -> 
         in_project: InProject::OwnServers,
         floor: Floor::None,
         protects: false,
-        reconnects: false,
+        live: false,
+        merged: None,
+        void: Void::Never,
         usage: Usage::Ordinary,
         doc,
     }
@@ -322,17 +327,17 @@ pub(super) const fn choices<S, T: Choice + FromSetting + Ord>(default: fn() -> B
 }
 
 /// One of the words of `T`.
-pub(super) const fn choice<S, T: Choice + FromSetting>() -> Key<S, T> {
-    key(words::<T>(), T::DEFAULT, DefaultValue::Text(T::DEFAULT_WORD))
+pub(super) const fn choice<S, T: DefaultChoice + FromSetting>() -> Key<S, T> {
+    key(word_kind::<T>(), T::DEFAULT, DefaultValue::Text(T::DEFAULT_WORD))
 }
 
 /// One of the words of `T`, or none.
 pub(super) const fn optional_choice<S, T: Choice + FromSetting>() -> Key<S, Option<T>> {
-    key(words::<T>(), None, DefaultValue::None)
+    key(word_kind::<T>(), None, DefaultValue::None)
 }
 
 /// The words of `T` as a kind, for fields that take other values too.
-pub(super) const fn words<T: Choice>() -> Kind {
+pub(super) const fn word_kind<T: Choice>() -> Kind {
     Kind::Word(T::WORDS)
 }
 
@@ -344,6 +349,16 @@ pub(super) const fn nested<S, U>(kind: Kind) -> Key<S, Nested<U>> {
 /// A field with several forms. `T` has a constructor for each of them.
 pub(super) const fn either<S, T: FromSetting>(kinds: &'static [Kind], default: T, shown: DefaultValue) -> Key<S, T> {
     key(Kind::Either(kinds), default, shown)
+}
+
+/// The problem of a text that is not valid.
+pub(super) fn unless(is_valid: bool, problem: &str) -> Option<String> {
+    (!is_valid).then(|| problem.to_owned())
+}
+
+/// The problem of a text that cannot be parsed.
+pub(super) fn unparsed<T, E: fmt::Display>(parsed: Result<T, E>) -> Option<String> {
+    parsed.err().map(|error| error.to_string())
 }
 
 pub(super) const fn word(name: &'static str) -> Word {
@@ -372,6 +387,12 @@ impl<S, T> Key<S, T> {
         self
     }
 
+    /// Reports its texts that `problem` finds something wrong with.
+    pub(super) const fn syntax(mut self, problem: fn(&str) -> Option<String>, hint: &'static str) -> Self {
+        self.field.syntax = Some(Syntax { problem, hint });
+        self
+    }
+
     /// Other names for it, in snake case.
     pub(super) const fn aka(mut self, aliases: &'static [&'static str]) -> Self {
         self.field.aliases = aliases;
@@ -396,16 +417,16 @@ impl<S, T> Key<S, T> {
         self
     }
 
-    /// It has an effect on child processes only, when they are started.
+    /// It has an effect on child processes only.
     pub(super) const fn stdio(mut self) -> Self {
         self.field.applies = Applies::Stdio;
-        self.reconnects()
+        self
     }
 
-    /// It has an effect on servers with a URL only, when they are connected.
+    /// It has an effect on servers with a URL only.
     pub(super) const fn remote(mut self) -> Self {
         self.field.applies = Applies::Remote;
-        self.reconnects()
+        self
     }
 
     /// Most files set it: it stands in the first table of the reference page.
@@ -420,9 +441,27 @@ impl<S, T> Key<S, T> {
         self
     }
 
-    /// A change replaces the connection to a running server.
-    pub(super) const fn reconnects(mut self) -> Self {
-        self.field.reconnects = true;
+    /// A change applies to a running server at once; that of any other setting replaces its connection.
+    pub(super) const fn live(mut self) -> Self {
+        self.field.live = true;
+        self
+    }
+
+    /// It is a table that is merged key by key with those of weaker layers. Its short forms are expanded first.
+    pub(super) const fn merged(mut self, short: ShortForm) -> Self {
+        self.field.merged = Some(short);
+        self
+    }
+
+    /// A weaker table's setting is left out if a stronger table has one of the settings of these names.
+    pub(super) const fn void_if(mut self, names: &'static [&'static str]) -> Self {
+        self.field.void = Void::IfSet(names);
+        self
+    }
+
+    /// A weaker table's setting is left out if there is a stronger table.
+    pub(super) const fn void_if_table(mut self) -> Self {
+        self.field.void = Void::IfTable;
         self
     }
 

@@ -35,7 +35,7 @@ settings! {
     #[serde(default)]
     pub struct Restart in restart = "restart" {
         /// Whether the server is restarted automatically; otherwise the next call restarts it.
-        enabled: bool = flag(true).aka(&["enable_auto_reconnect"]);
+        enabled: bool = flag(true).aka(&["enable_auto_reconnect"]).void_if(&["backoff", "max_attempts"]);
         /// The waits before each attempt; the last one repeats. A single wait is doubled up to 30 seconds.
         backoff: Vec<Duration> as "duration_text" = either(&[Kind::List(&WAIT), WAIT], Vec::new(), DefaultValue::Durations(&RESTART_WAITS))
             .aka(&["reconnect_backoff"])
@@ -67,14 +67,14 @@ settings! {
     pub struct Health in health_keys of server {
         /// How the health of an idle server is probed: with the request of its era and then by listing its tools, by listing them at once, or not at
         /// all.
-        probe: Probe = choice().called("health_probe").aka(&["health", "health_check"]).for_all(&[]);
+        probe: Probe = choice().called("health_probe").aka(&["health", "health_check"]).for_all(&[]).live();
         /// After how much silence the server is probed; with `off` only after a call has timed out.
-        interval: Option<Duration> as "duration_text" = limit_or_off(60).called("health_interval").aka(&["health_check_interval"]).for_all(&[]);
+        interval: Option<Duration> as "duration_text" = limit_or_off(60).called("health_interval").aka(&["health_check_interval"]).for_all(&[]).live();
         /// The timeout for the response to a probe.
-        timeout: Duration as "duration_text" = limit(5).called("health_timeout").for_all(&[]);
+        timeout: Duration as "duration_text" = limit(5).called("health_timeout").for_all(&[]).live();
         /// Whether a server that is down is started when a probe is due, also with `restart = false` or after `max_attempts` failed starts, and also
         /// if it was never ready.
-        restart: bool = flag(false).called("health_restart").of_presets();
+        restart: bool = flag(false).called("health_restart").of_presets().live();
     }
 }
 
@@ -112,7 +112,7 @@ settings! {
     pub struct Retry in retry = "retry" {
         /// Whether a call that may have run can be retried, for tools without a `retry` of their own: never, safe (the tool only reads), or
         /// idempotent.
-        mode: Option<RetryClass> = optional_choice();
+        mode: Option<RetryClass> = optional_choice().void_if(&["key_argument"]);
         /// The most retries of one call.
         attempts: u32 = small((0, 100), 2).aka(&["max_retries", "max_attempts"]);
         /// The waits before each retry; the last one repeats.
@@ -120,11 +120,11 @@ settings! {
         /// By how many percent each wait is varied at random, in both directions.
         jitter: u32 = small((0, 99), 0).of_presets();
         /// Whether calls that may have run are retried too, regardless of `mode`.
-        even_if_run: bool = flag(false).called("unsafe");
+        even_if_run: bool = flag(false).called("unsafe").void_if(&["mode", "key_argument"]);
     }
     keys {
         /// The argument that holds an idempotency key, by which the server recognises a retried call.
-        key_argument: Option<String> = text();
+        key_argument: Option<String> = text().void_if(&["mode"]);
     }
 }
 
@@ -164,7 +164,7 @@ settings! {
     }
     keys {
         /// Whether the circuit breaker is used.
-        enabled: bool = flag(true);
+        enabled: bool = flag(true).void_if_table();
     }
 }
 

@@ -10,7 +10,7 @@ use super::{
     expand::Env,
     field::Via,
     fields::{SERVER, TOP, TopTable, server, top as top_fields},
-    from_setting, import, layers,
+    import, layers,
     loaded::{Loaded, Origin, PendingTrust},
     misconfigured::Misconfigured,
     problem::{MAX_PROBLEMS, Problem, Report, Severity, join},
@@ -126,14 +126,8 @@ fn top(rest: Vec<Entry>, base: Option<&Path>, env: &Env<'_>, report: &mut Report
     serve::anchor(&mut top, base, env);
     resolve::check_gateway(&mut top, report);
     resolve::check(&top, "", report);
-    let table = TopTable::new(&top);
-    if let Some(found) = table.find(&top_fields::masking) {
+    if let Some(found) = TopTable::new(&top).find(&top_fields::masking) {
         masking::check(report, "", found);
-    }
-    if let Some(found) = table.find(&top_fields::naming)
-        && let Some(Err(error)) = from_setting::naming(&found.setting)
-    {
-        report.error(found.at, &found.key, error.to_string());
     }
     top
 }

@@ -4,44 +4,13 @@
 //! overrides the file.
 
 use super::{
-    field::{Applies, Field},
-    fields::{SERVER, breaker, call_arguments, restart, result, retry, sandbox, server, summarise},
+    field::{Applies, Field, Void},
+    fields::{SERVER, result, server, summarise},
     from_setting::FromSetting as _,
     key::Table,
     lifecycle::{Probe, health_keys},
     setting::{Found, Setting, Values},
 };
-
-/// Returns the field of the table that a short form sets, and its value; `None` if the setting is not a short form.
-type Expand = fn(&Setting) -> Option<(&'static Field, Setting)>;
-
-/// Tables that have a short form.
-static SHORT_FORMS: [(&Field, Expand); 6] = [
-    (&server::restart.field, |setting| {
-        switch(&restart::enabled.field, setting)
-    }),
-    (&server::breaker.field, |setting| {
-        switch(&breaker::enabled.field, setting)
-    }),
-    (&server::summarise.field, |setting| {
-        switch(&summarise::enabled.field, setting)
-    }),
-    (&server::retry.field, |setting| match setting {
-        Setting::Count(_) => Some((&retry::attempts.field, setting.clone())),
-        Setting::Word(_) => Some((&retry::mode.field, setting.clone())),
-        _ => None,
-    }),
-    (&server::sandbox.field, |setting| match setting {
-        Setting::Word(_) => Some((&sandbox::level.field, setting.clone())),
-        Setting::Bool(true) => Some((&sandbox::level.field, Setting::Word("basic"))),
-        Setting::Bool(false) => Some((&sandbox::level.field, Setting::Word("off"))),
-        _ => None,
-    }),
-    (&server::call_arguments.field, |setting| match setting {
-        Setting::Word(_) => Some((&call_arguments::check.field, setting.clone())),
-        _ => None,
-    }),
-];
 
 /// Fields that are short for a field of `result`.
 static OF_RESULT: [(&Field, &Field); 2] = [
@@ -49,8 +18,8 @@ static OF_RESULT: [(&Field, &Field); 2] = [
     (&server::structured.field, &result::structured.field),
 ];
 
-/// The short form of a table with `enabled`: a boolean or `off`.
-fn switch(enabled: &'static Field, setting: &Setting) -> Option<(&'static Field, Setting)> {
+/// The short form of a table with a flag such as `enabled`: a boolean or `off`.
+pub(super) fn switch(enabled: &'static Field, setting: &Setting) -> Option<(&'static Field, Setting)> {
     match setting {
         Setting::Bool(_) => Some((enabled, setting.clone())),
         // `off` is the only word that the field accepts.
@@ -59,16 +28,13 @@ fn switch(enabled: &'static Field, setting: &Setting) -> Option<(&'static Field,
     }
 }
 
-/// Whether a field is a table that is merged key by key.
-pub(super) fn is_merged(field: &Field) -> bool {
-    field.name == server::result.name || SHORT_FORMS.iter().any(|(short, _)| short.name == field.name)
-}
-
 /// Replaces every short form by the table that it is short for.
 pub(super) fn expanded(mut values: Values) -> Values {
-    for (field, expand) in &SHORT_FORMS {
-        let Some(found) = values.find_mut(field) else { continue };
-        if let Some((part, setting)) = expand(&found.setting) {
+    for field in SERVER.fields() {
+        let (Some(short), Some(found)) = (field.merged, values.find_mut(field)) else {
+            continue;
+        };
+        if let Some((part, setting)) = short(&found.setting) {
             let mut table = Values::default();
             table.insert(part, found.beside(setting));
             found.setting = Setting::Table(table);
@@ -122,7 +88,7 @@ pub(super) fn fill_from_weaker(values: &mut Values, lower: Values, other: Applie
                     ..
                 }),
                 Setting::Table(lower),
-            ) if is_merged(field) => fill(field, higher, std::mem::take(lower)),
+            ) if field.merged.is_some() => fill(field, higher, std::mem::take(lower)),
             (Some(_), _) => {}
         }
     }
@@ -138,67 +104,22 @@ fn turns_probes_off(field: &Field, found: &Found) -> bool {
     field.name == health_keys::probe.name && Probe::from_setting(&found.setting) == Some(Probe::Never)
 }
 
-/// Fields of a weaker table that are dropped if the stronger table sets certain fields.
-struct Void {
-    table: &'static Field,
-    /// The fields of the stronger table; empty for any.
-    where_set: &'static [&'static Field],
-    fields: &'static [&'static Field],
-}
-
-static VOIDS: [Void; 6] = [
-    // A written limit is exact, so a weaker table's ceiling does not raise it.
-    Void {
-        table: &server::result.field,
-        where_set: &[&result::max_bytes.field],
-        fields: &[&result::max_bytes.field, &result::ceiling.field],
-    },
-    // Alternatives: a stronger one replaces the weaker ones.
-    Void {
-        table: &server::retry.field,
-        where_set: &[&retry::mode.field, &retry::key_argument.field],
-        fields: &[
-            &retry::mode.field,
-            &retry::key_argument.field,
-            &retry::even_if_run.field,
-        ],
-    },
-    // A schedule for restarts implies restarts.
-    Void {
-        table: &server::restart.field,
-        where_set: &[&restart::backoff.field, &restart::max_attempts.field],
-        fields: &[&restart::enabled.field],
-    },
-    Void {
-        table: &server::breaker.field,
-        where_set: &[],
-        fields: &[&breaker::enabled.field],
-    },
-    Void {
-        table: &server::summarise.field,
-        where_set: &[],
-        fields: &[&summarise::enabled.field],
-    },
-    // An API key is sent only to the URL of the same layer.
-    Void {
-        table: &server::summarise.field,
-        where_set: &[&summarise::url.field],
-        fields: &[
-            &summarise::url.field,
-            &summarise::model.field,
-            &summarise::api_key.field,
-        ],
-    },
-];
-
 /// Fills a table from the same table of a weaker layer.
 fn fill(table: &Field, higher: &mut Values, mut lower: Values) {
-    for void in VOIDS.iter().filter(|void| void.table.name == table.name) {
-        let is_set = void.where_set.iter().any(|field| higher.find(field).is_some());
-        if is_set || void.where_set.is_empty() {
-            for field in void.fields {
-                lower.remove(field);
-            }
+    let Some(section) = table.kind.section() else { return };
+    for field in section.fields() {
+        let is_set = |name: &&str| {
+            section
+                .find(name)
+                .is_some_and(|other| higher.find(other.field).is_some())
+        };
+        let is_void = match field.void {
+            Void::Never => false,
+            Void::IfTable => true,
+            Void::IfSet(names) => names.iter().any(is_set),
+        };
+        if is_void {
+            lower.remove(field);
         }
     }
     if table.name == server::summarise.name && lower.find(&summarise::url).is_some() {

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
+use super::choice::words;
 use pegboard_base::secret::{SafeUrl, Secret, WithSecrets};
 
 /// OAuth settings of a remote server. With the default, everything is discovered and a person signs in.
@@ -100,17 +101,17 @@ impl OAuthConfig {
     }
 }
 
-/// Whether tokens are bound to a key of this program (DPoP, RFC 9449), so that a stolen token is of no use without the key.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Dpop {
-    /// If the server and the authorization server support it.
-    #[default]
-    Auto,
-    /// Always. A token that is not bound is refused.
-    Required,
-    /// Never.
-    Off,
+words! {
+    /// Whether tokens are bound to a key of this program (DPoP, RFC 9449), so that a stolen token is of no use without the key.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+    pub enum Dpop as "use of DPoP" default Auto {
+        /// If the server and the authorization server support it.
+        Auto = "auto",
+        /// Always. A token that is not bound is refused.
+        Required = "required",
+        /// Never.
+        Off = "off",
+    }
 }
 
 /// How a token is obtained.
@@ -255,33 +256,23 @@ impl ClientKey {
     }
 }
 
-/// An algorithm for signing assertions.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[non_exhaustive]
-pub enum SigningAlg {
-    /// RSA with PKCS #1 v1.5 and SHA-256.
-    #[serde(rename = "RS256")]
-    Rs256,
-    /// ECDSA on P-256 with SHA-256.
-    #[serde(rename = "ES256")]
-    Es256,
-    /// Ed25519.
-    #[serde(rename = "EdDSA")]
-    EdDsa,
+words! {
+    /// An algorithm for signing assertions.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+    #[non_exhaustive]
+    pub enum SigningAlg as "algorithm" {
+        /// RSA with PKCS #1 v1.5 and SHA-256.
+        Rs256 = "RS256",
+        /// ECDSA on P-256 with SHA-256.
+        Es256 = "ES256",
+        /// Ed25519.
+        EdDsa = "EdDSA",
+    }
 }
 
 impl SigningAlg {
     /// All algorithms.
     pub const ALL: [Self; 3] = [Self::Rs256, Self::Es256, Self::EdDsa];
-
-    /// The name in the header of a JWS.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Rs256 => "RS256",
-            Self::Es256 => "ES256",
-            Self::EdDsa => "EdDSA",
-        }
-    }
 }
 
 /// Where the authorization server sends the browser after a sign-in: an address of this machine.

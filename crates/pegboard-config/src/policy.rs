@@ -11,17 +11,18 @@ use std::{collections::BTreeMap, time::Duration};
 use serde::{Deserialize, Serialize};
 
 use super::{
-    choice::Capability,
+    choice::{Capability, words},
     duration_text,
     field::{DefaultValue, Floor, InProject, Kind, Via, Word},
-    from_setting,
+    from_setting::{self, MAX_POOL, pool},
     key::{
         LIMIT, Nested, TEXTS, WAIT, choice, count, duration, either, flag, list, map, nested, number, optional_choice,
-        optional_count, optional_flag, optional_size, text, texts, word, words,
+        optional_count, optional_flag, optional_size, text, texts, unless, word, word_kind,
     },
     lifecycle::{BreakerPolicy, Health, IdleStop, Restart, Retry, RetryClass, breaker, restart, retry},
+    merge::switch,
     project_floor::{allows_more_repeats, at_least, at_least_default, is_faster, is_more_trusted, weaker},
-    setting::Text,
+    setting::{Setting, Text},
     settings::settings,
 };
 use pegboard_mask::{MaskStyle, Masking};
@@ -39,46 +40,49 @@ pub enum Scope {
     Pool(usize),
 }
 
-/// Which calls a person must approve.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Approval {
-    /// None.
-    #[default]
-    Auto,
-    /// Calls of tools that do not declare that they only read.
-    Writes,
-    /// All calls.
-    Always,
-    /// All calls are refused.
-    Never,
+words! {
+    /// Which calls a person must approve.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+    pub enum Approval as "approval mode" default Auto {
+        /// None.
+        Auto = "auto" | "approve",
+        /// Calls of tools that do not declare that they only read.
+        Writes = "writes",
+        /// All calls.
+        Always = "always" | "prompt",
+        /// All calls are refused.
+        Never = "never",
+    }
 }
 
-/// What happens when the arguments of a call contain a secret of another server. The order is from the weakest to the strictest.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum OnCrossing {
-    /// The call is made. The arguments are not searched.
-    Allow,
-    /// The call is made, and its reply has a warning.
-    Warn,
-    /// The call is made with the secret masked.
-    Mask,
-    /// The call is refused.
-    #[default]
-    Block,
+words! {
+    /// What happens when the arguments of a call contain a secret of another server. The order is from the weakest to the strictest.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+    pub enum OnCrossing as "policy for secrets of other servers" default Block {
+        /// The call is made. The arguments are not searched.
+        Allow = "allow" | "off",
+        /// The call is made, and its reply has a warning.
+        Warn = "warn",
+        /// The call is made with the secret masked.
+        Mask = "mask",
+        /// The call is refused.
+        Block = "block" | "refuse",
+    }
 }
 
-/// What happens when a tool's definition changes after it was first listed.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Pins {
-    /// Nothing. Definitions are not pinned.
-    Off,
-    /// Definitions are pinned when they are first listed, and a changed one is reported.
-    #[default]
-    Warn,
-    /// Like `Warn`, and changed and new tools of a known server are held until a person accepts them.
-    Block,
-    /// Like `Block`, and the tools of a new server are held as well.
-    Approve,
+words! {
+    /// What happens when a tool's definition changes after it was first listed.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+    pub enum Pins as "pin mode" default Warn {
+        /// Nothing. Definitions are not pinned.
+        Off = "off",
+        /// Definitions are pinned when they are first listed, and a changed one is reported.
+        Warn = "warn",
+        /// Like `Warn`, and changed and new tools of a known server are held until a person accepts them.
+        Block = "block",
+        /// Like `Block`, and the tools of a new server are held as well.
+        Approve = "approve" | "ask",
+    }
 }
 
 impl Pins {
@@ -89,17 +93,18 @@ impl Pins {
     }
 }
 
-/// What happens when a definition looks like an attack on the model that reads it.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
-#[non_exhaustive]
-pub enum Scan {
-    /// Nothing. Definitions are not scanned.
-    Off,
-    /// Findings are reported.
-    #[default]
-    Warn,
-    /// Findings are reported, and definitions with findings of high severity are held until a person accepts them.
-    Block,
+words! {
+    /// What happens when a definition looks like an attack on the model that reads it.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+    #[non_exhaustive]
+    pub enum Scan as "scan mode" default Warn {
+        /// Nothing. Definitions are not scanned.
+        Off = "off",
+        /// Findings are reported.
+        Warn = "warn",
+        /// Findings are reported, and definitions with findings of high severity are held until a person accepts them.
+        Block = "block",
+    }
 }
 
 /// What is listed besides tools, if the server declares the capability.
@@ -121,34 +126,36 @@ impl Default for Capabilities {
     }
 }
 
-/// How text is parsed into the arguments of a call.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Reading {
-    /// The text must be a JSON object.
-    #[default]
-    Json,
-    /// A JSON object in which common mistakes are repaired: trailing commas, code fences, single quotes, Python literals.
-    Repair,
-    /// The first that parses of: a JSON object, other JSON, nested YAML, `key: value` or `key=value` pairs; else the whole text as `input`.
-    Cascade,
-    /// Like `Cascade`, guided by the tool's schema: mistakes are repaired, values may contain commas, and values get the declared types.
-    Guided,
+words! {
+    /// How text is parsed into the arguments of a call.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+    pub enum Reading as "way to read arguments" default Json {
+        /// The text must be a JSON object.
+        Json = "json" | "strict",
+        /// A JSON object in which common mistakes are repaired: trailing commas, code fences, single quotes, Python literals.
+        Repair = "repair",
+        /// The first that parses of: a JSON object, other JSON, nested YAML, `key: value` or `key=value` pairs; else the whole text as `input`.
+        Cascade = "cascade",
+        /// Like `Cascade`, guided by the tool's schema: mistakes are repaired, values may contain commas, and values get the declared types.
+        Guided = "guided" | "schema",
+    }
 }
 
-/// How arguments are validated against the tool's schema before a call.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Check {
-    /// Not at all.
-    Off,
-    /// Only that required arguments are present.
-    Required,
-    /// Like `Coerce`, but unknown arguments are allowed.
-    Relaxed,
-    /// Types are converted where that makes a value valid (`"5"` for an integer); then everything must be valid.
-    #[default]
-    Coerce,
-    /// Everything must be valid as it is.
-    Strict,
+words! {
+    /// How arguments are validated against the tool's schema before a call.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+    pub enum Check as "check of arguments" default Coerce {
+        /// Not at all.
+        Off = "off" | "none",
+        /// Only that required arguments are present.
+        Required = "required",
+        /// Like `Coerce`, but unknown arguments are allowed.
+        Relaxed = "relaxed",
+        /// Types are converted where that makes a value valid (`"5"` for an integer); then everything must be valid.
+        Coerce = "coerce",
+        /// Everything must be valid as it is.
+        Strict = "strict",
+    }
 }
 
 settings! {
@@ -166,17 +173,18 @@ settings! {
     }
 }
 
-/// What happens when structured content does not match the tool's output schema.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
-#[non_exhaustive]
-pub enum OutputCheck {
-    /// It is not validated.
-    Off,
-    /// The result carries a warning.
-    #[default]
-    Warn,
-    /// The call fails.
-    Error,
+words! {
+    /// What happens when structured content does not match the tool's output schema.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+    #[non_exhaustive]
+    pub enum OutputCheck as "check of output" default Warn {
+        /// It is not validated.
+        Off = "off",
+        /// The result carries a warning.
+        Warn = "warn",
+        /// The call fails.
+        Error = "error",
+    }
 }
 
 settings! {
@@ -193,14 +201,14 @@ settings! {
         /// Capabilities that an agent's view must all be granted, in addition to the tool itself.
         requires: Vec<String> = texts().aka(&["required_capabilities"]).shown(DefaultValue::None);
         /// How often one agent may call the tool, such as `10/min`, in addition to `rate` of the server.
-        rate: Option<Rate> = text().aka(&["rate_limit"]);
+        rate: Option<Rate> = text().syntax(Rate::problem, "").aka(&["rate_limit"]);
         /// How often one agent may repeat a call of the tool with the same arguments and the same kind of outcome within ten minutes; overrides
         /// `loop_limit` of the server.
         loop_limit: Option<usize> = optional_count((0, 1_000_000));
     }
     keys {
         /// Whether a call that may have run can be retried: never, safe (the tool only reads), or idempotent.
-        retry: Option<RetryClass> = either(&[words::<RetryClass>(), Kind::Table(&tool_retry::SECTION)], None, DefaultValue::None)
+        retry: Option<RetryClass> = either(&[word_kind::<RetryClass>(), Kind::Table(&tool_retry::SECTION)], None, DefaultValue::None)
             .via(from_setting::tool_retry);
         /// The queue that its calls wait in, instead of the server's queue.
         queue: Option<String> = text();
@@ -245,139 +253,158 @@ settings! {
     pub struct Policy in policy_keys of server {
         /// Who shares the connection: all agents; none, each session has its own; or all, over up to four connections with `pool(4)`.
         scope: Scope = either(SCOPE_KINDS, Scope::Shared, DefaultValue::Text("shared"))
+            .syntax(|text| unless(pool(text).is_some(), "must be shared, session, or pool(N) with N from 1 to 64"), "")
             .converted(&[("shared", Via::SharedFlag)])
             .protects()
             .floor(Floor::Both)
-            .reconnects()
             .for_all(&[])
             .common();
         /// After how long without a call the server is stopped; the next call starts it. `auto` is five minutes for shared servers that start lazily
         /// and are not required, else never.
         idle_stop: IdleStop = either(&[Kind::Word(IDLE_WORDS), LIMIT], IdleStop::Auto, DefaultValue::Text("auto"))
             .aka(&["idle_timeout", "idle_ttl"])
-            .for_all(&[]);
+            .for_all(&[])
+            .live();
         /// The queue that its calls wait in.
-        queue: Option<String> = text();
+        queue: Option<String> = text().live();
         /// Whether its calls run one after the other.
-        serial: bool = flag(false).converted(&[("supports_parallel_tool_calls", Via::Negated)]);
+        serial: bool = flag(false).converted(&[("supports_parallel_tool_calls", Via::Negated)]).live();
         /// How long results of tools with `readOnlyHint` are cached, if the server is trusted; `true` means five minutes.
         cache: Option<Duration> as "duration_text" = either(TTL, None, DefaultValue::Bool(false))
             .aka(&["cache_ttl", "response_cache"])
-            .via(from_setting::lifetime);
+            .via(from_setting::lifetime)
+            .live();
         /// How long results of individual tools are cached, by name or glob; results of tools that declare that they write are never cached.
-        tools_cache: BTreeMap<String, Option<Duration>> as "duration_text" = map(&Kind::Either(TTL)).via(from_setting::lifetimes);
+        tools_cache: BTreeMap<String, Option<Duration>> as "duration_text" = map(&Kind::Either(TTL)).via(from_setting::lifetimes).live();
         /// Tools that are listed even when there are too many to list all, by name or glob; `true` for all.
-        always_load: Vec<String> = either(&[Kind::Bool, TEXTS], Vec::new(), DefaultValue::EmptyList).via(from_setting::globs);
+        always_load: Vec<String> = either(&[Kind::Bool, TEXTS], Vec::new(), DefaultValue::EmptyList).via(from_setting::globs).live();
         /// Which calls a person must approve.
-        approval: Approval = choice().aka(&["approval_mode", "default_tools_approval_mode"]).protects().floor(at_least::<Approval>()).in_project(InProject::Approval).for_all(&[]).common();
+        approval: Approval = choice().aka(&["approval_mode", "default_tools_approval_mode"]).protects().floor(at_least::<Approval>()).in_project(InProject::Approval).for_all(&[]).common().live();
         /// Globs of the tools that never need approval.
-        approval_exempt: Vec<String> = texts().aka(&["always_allow", "auto_approve"]);
+        approval_exempt: Vec<String> = texts().aka(&["always_allow", "auto_approve"]).live();
         /// How often one agent may call tools of the server, such as `60/min`; further calls are refused until there is room.
-        rate: Option<Rate> = text().aka(&["rate_limit"]).protects().floor(Floor::Users(|own, users| weaker(own, users, is_faster))).for_all(&[]);
+        rate: Option<Rate> = text().syntax(Rate::problem, "").aka(&["rate_limit"]).protects().floor(Floor::Users(|own, users| weaker(own, users, is_faster))).for_all(&[]).live();
         /// How often one agent may repeat a call with the same arguments and the same kind of outcome within ten minutes; zero means no limit.
-        loop_limit: usize = count((0, 1_000_000), 0).protects().floor(Floor::Users(|own, users| weaker(own, users, allows_more_repeats))).for_all(&[]);
+        loop_limit: usize = count((0, 1_000_000), 0).protects().floor(Floor::Users(|own, users| weaker(own, users, allows_more_repeats))).for_all(&[]).live();
         /// What happens to calls of high risk after the agent has read output of an untrusted server: nothing, they need approval, or they are
         /// refused.
-        taint: Taint = choice().protects().floor(at_least::<Taint>()).for_all(&[]);
+        taint: Taint = choice().protects().floor(at_least::<Taint>()).for_all(&[]).live();
         /// Whether `allow` and `deny` ignore case.
-        case_insensitive: bool = flag(false).aka(&["ignore_case"]).protects().floor(Floor::Both).for_all(&[]).of_presets();
+        case_insensitive: bool = flag(false).aka(&["ignore_case"]).protects().floor(Floor::Both).for_all(&[]).of_presets().live();
         /// What happens when a call would send a secret of another server to this one: the call is refused, the secret is masked, the reply has a
         /// warning, or nothing.
-        crossing: OnCrossing = choice().protects().floor(at_least_default::<OnCrossing>()).for_all(&[]);
+        crossing: OnCrossing = choice().protects().floor(at_least_default::<OnCrossing>()).for_all(&[]).live();
         /// What happens when a tool's definition changes: `warn` reports it, `block` holds changed and new tools until a person accepts them,
         /// `approve` also those of a new server.
-        pins: Pins = choice().aka(&["pinning"]).protects().floor(at_least_default::<Pins>()).for_all(&[]);
+        pins: Pins = choice().aka(&["pinning"]).protects().floor(at_least_default::<Pins>()).for_all(&[]).live();
         /// What happens when a tool's definition looks like an attack on the model: `warn` reports it, `block` holds the tool until a person accepts
         /// it.
-        scan: Scan = choice().aka(&["scanner"]).protects().floor(at_least_default::<Scan>()).for_all(&[]);
+        scan: Scan = choice().aka(&["scanner"]).protects().floor(at_least_default::<Scan>()).for_all(&[]).live();
         /// Whether the annotations of its tools are trusted.
         trust: bool = either(&[Kind::Bool, Kind::Word(&[word("trusted"), word("untrusted")])], false, DefaultValue::Bool(false))
             .aka(&["trusted"])
             .via(from_setting::trust)
             .floor(Floor::Default(is_more_trusted))
-            .common();
+            .common()
+            .live();
         /// What happens when structured content does not match the tool's output schema.
-        output_check: OutputCheck = choice().protects().floor(Floor::Both).for_all(&[]);
+        output_check: OutputCheck = choice().protects().floor(Floor::Both).for_all(&[]).live();
     }
     keys {
         /// What is requested from the server if it declares it: tools (always), resources, prompts.
-        capabilities: Vec<Capability> = list(&words::<Capability>())
+        capabilities: Vec<Capability> = list(&word_kind::<Capability>())
             .aka(&["primitives"])
             .shown(DefaultValue::Texts(&["tools", "resources", "prompts"]))
             .protects()
             .floor(Floor::Both)
-            .for_all(&[]);
+            .for_all(&[])
+            .live();
         /// Settings of individual tools, by name or glob.
         tools: BTreeMap<String, Nested<tool::In>> = map(&Kind::Table(&tool::SECTION))
             .aka(&["tool_overrides"])
             .shown(DefaultValue::None)
             .protects()
-            .common();
+            .common()
+            .live();
         /// How the server is restarted after it ended; with `false` the next call restarts it.
-        restart: Nested<restart::In> = nested(Kind::Either(&[Kind::Bool, Kind::Table(&restart::SECTION)])).aka(&["reconnect"]).for_all(&[]);
+        restart: Nested<restart::In> = nested(Kind::Either(&[Kind::Bool, Kind::Table(&restart::SECTION)])).merged(|short| switch(&restart::enabled, short)).aka(&["reconnect"]).for_all(&[]).live();
         /// How long calls wait, counted from the first start, while failed starts are retried; with zero they fail with the first failed start.
-        start_wait: Duration = duration(WAIT, 0).aka(&["acquire_timeout", "acquire_wait"]).shown(DefaultValue::Text("0s")).of_presets();
+        start_wait: Duration = duration(WAIT, 0).aka(&["acquire_timeout", "acquire_wait"]).shown(DefaultValue::Text("0s")).of_presets().live();
         /// The circuit breaker: when calls are rejected at once because the server keeps failing.
         breaker: Nested<breaker::In> = nested(Kind::Either(&[Kind::Bool, Kind::Word(&[word("off")]), Kind::Table(&breaker::SECTION)]))
+            .merged(|short| switch(&breaker::enabled, short))
             .aka(&["circuit_breaker"])
-            .for_all(&["circuit_breaker"]);
+            .for_all(&["circuit_breaker"])
+            .live();
         /// Which failed calls are retried: the most retries, or the `mode` of tools without a `retry` of their own.
-        retry: Nested<retry::In> = nested(Kind::Either(&[number(0, 100), words::<RetryClass>(), Kind::Table(&retry::SECTION)]))
+        retry: Nested<retry::In> = nested(Kind::Either(&[number(0, 100), word_kind::<RetryClass>(), Kind::Table(&retry::SECTION)]))
+            .merged(|short| match short {
+                Setting::Count(_) => Some((&retry::attempts, short.clone())),
+                Setting::Word(_) => Some((&retry::mode, short.clone())),
+                _ => None,
+            })
             .aka(&["retries"])
-            .for_all(&[]);
+            .for_all(&[])
+            .live();
         /// How the arguments of calls are parsed and validated against the tool's schema; a single word is short for `check`.
-        call_arguments: Nested<call_arguments::In> = nested(Kind::Either(&[words::<Check>(), Kind::Table(&call_arguments::SECTION)]))
+        call_arguments: Nested<call_arguments::In> = nested(Kind::Either(&[word_kind::<Check>(), Kind::Table(&call_arguments::SECTION)]))
+            .merged(|short| matches!(short, Setting::Word(_)).then(|| (&*call_arguments::check, short.clone())))
             .aka(&["tool_arguments"])
             .protects()
             .floor(Floor::Both)
-            .for_all(&["tool_arguments"]);
+            .for_all(&["tool_arguments"])
+            .live();
         /// What is masked in the server's output.
-        masking: Nested<masking::In> = nested(Kind::Either(&[Kind::Bool, Kind::Table(&masking::SECTION)])).aka(&["data_masking"]).protects().common();
+        masking: Nested<masking::In> = nested(Kind::Either(&[Kind::Bool, Kind::Table(&masking::SECTION)])).aka(&["data_masking"]).protects().common().live();
         /// When long results are summarised.
         summarise: Nested<summarise::In> = nested(Kind::Either(&[Kind::Bool, Kind::Table(&summarise::SECTION)]))
+            .merged(|short| switch(&summarise::enabled, short))
             .aka(&["summarize", "summarization", "summarisation"])
             .for_all_as(
                 "When long results are summarised, and by which model; servers may override it.",
                 &["summarize", "summarization", "summarisation"],
-            );
+            )
+            .live();
         /// The largest result that is passed on unchanged; short for `result.max_bytes`.
-        max_result: Option<usize> = optional_size(RESULT_SIZE).aka(&["tool_response_max_bytes", "max_result_bytes"]).for_all(&[]).common();
+        max_result: Option<usize> = optional_size(RESULT_SIZE).aka(&["tool_response_max_bytes", "max_result_bytes"]).for_all(&[]).common().live();
         /// Which form of a result becomes its text; short for `result.structured`.
-        structured: Option<Structured> = optional_choice().for_all(&[]);
+        structured: Option<Structured> = optional_choice().for_all(&[]).live();
         /// How its results are limited and formatted.
         result: Nested<result::In> = nested(Kind::Table(&result::SECTION))
+            .merged(|_| None)
             .aka(&["results"])
             .protects()
             .floor(Floor::Both)
-            .for_all_as("How the results of every server are limited and formatted.", &["results"]);
+            .for_all_as("How the results of every server are limited and formatted.", &["results"])
+            .live();
     }
     fields {
         /// What is listed besides tools.
-        capabilities: Capabilities = Capabilities::default();
+        capabilities: Capabilities = Capabilities::default(), from capabilities;
         /// Queues of individual tools, by name or glob; they override `queue`.
-        tool_queues: BTreeMap<String, String> = BTreeMap::new();
+        tool_queues: BTreeMap<String, String> = BTreeMap::new(), from tools;
         /// Settings of individual tools, by name or glob.
-        tools: BTreeMap<String, ToolPolicy> = BTreeMap::new();
+        tools: BTreeMap<String, ToolPolicy> = BTreeMap::new(), from tools;
         /// Whether calls of individual tools can be retried, by name or glob.
-        tool_retry: BTreeMap<String, RetryClass> = BTreeMap::new();
+        tool_retry: BTreeMap<String, RetryClass> = BTreeMap::new(), from tools;
         /// Which calls are retried, and how often.
-        retry: Retry = Retry::default();
+        retry: Retry = Retry::default(), from retry;
         /// How the server is restarted.
-        restart: Restart = Restart::default();
+        restart: Restart = Restart::default(), from restart;
         /// How the health of the server is probed.
         health: Health = Health::default();
         /// When calls are rejected because the server keeps failing; `None` for the board's policy.
-        breaker: Option<BreakerPolicy> = None;
+        breaker: Option<BreakerPolicy> = None, from breaker;
         /// How arguments are parsed and validated.
-        call_arguments: ArgumentRules = ArgumentRules::default();
+        call_arguments: ArgumentRules = ArgumentRules::default(), from call_arguments;
         /// What is masked in the server's output.
-        masking: Masking = Masking::default();
+        masking: Masking = Masking::default(), from masking;
         /// How results are limited and formatted.
-        result: Results = Results::default();
+        result: Results = Results::default(), from result;
         /// How results of individual tools are limited and formatted, by name or glob.
-        tool_results: BTreeMap<String, Results> = BTreeMap::new();
+        tool_results: BTreeMap<String, Results> = BTreeMap::new(), from tools;
         /// When long results are summarised; `None` for never.
-        summarise: Option<Summarise> = None;
+        summarise: Option<Summarise> = None, from summarise;
     }
 }
 
@@ -407,7 +434,7 @@ const IDLE_WORDS: &[Word] = &[
 settings! {
     scope = "scope" {
         /// The most connections in the pool.
-        pool: Option<usize> = optional_count((1, 64));
+        pool: Option<usize> = optional_count((1, MAX_POOL as u64));
     }
 }
 

@@ -1,36 +1,24 @@
 //! Presets: named sets of defaults, written like a config file, for the settings that a config does not set.
 
+use super::choice::words;
 use pegboard_base::name::NameStyle;
 
-/// A named set of defaults.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Preset {
-    /// The defaults of Pegboard.
-    #[default]
-    Pegboard,
-    /// The defaults of TARSy.
-    Tarsy,
-    /// The defaults of ai-agent.
-    AiAgent,
-    /// The defaults of antwort.
-    Antwort,
-    /// The defaults of goat.
-    Goat,
-    /// The defaults of minion.
-    Minion,
-}
-
-impl Preset {
-    /// The name in config files.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Pegboard => "pegboard",
-            Self::Tarsy => "tarsy",
-            Self::AiAgent => "ai-agent",
-            Self::Antwort => "antwort",
-            Self::Goat => "goat",
-            Self::Minion => "minion",
-        }
+words! {
+    /// A named set of defaults.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+    pub enum Preset as "preset" default Pegboard {
+        /// The defaults of Pegboard.
+        Pegboard = "pegboard",
+        /// The defaults of TARSy.
+        Tarsy = "tarsy",
+        /// The defaults of ai-agent.
+        AiAgent = "ai-agent",
+        /// The defaults of antwort.
+        Antwort = "antwort",
+        /// The defaults of goat.
+        Goat = "goat",
+        /// The defaults of minion.
+        Minion = "minion",
     }
 }
 

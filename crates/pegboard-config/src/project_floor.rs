@@ -1,7 +1,7 @@
 //! The floor of protections for the servers of a project file: what other files set for all servers, they cannot weaken.
 
 use super::{
-    choice::Choice,
+    choice::DefaultChoice,
     field::{Field, Floor, Kind},
     fields::{SERVER, ServerTable, server, tool},
     from_setting::{self, FromSetting},
@@ -38,16 +38,16 @@ pub(super) fn keep(written: &mut Values, top: &Values, path: &str, report: &mut 
 }
 
 /// A floor at the user's setting, by the order of its values.
-pub(super) const fn at_least<T: Choice + FromSetting + Ord>() -> Floor {
+pub(super) const fn at_least<T: DefaultChoice + FromSetting + Ord>() -> Floor {
     Floor::Users(is_less::<T>)
 }
 
 /// A floor at the user's setting or else the default, which protects as well.
-pub(super) const fn at_least_default<T: Choice + FromSetting + Ord>() -> Floor {
+pub(super) const fn at_least_default<T: DefaultChoice + FromSetting + Ord>() -> Floor {
     Floor::Default(is_less::<T>)
 }
 
-fn is_less<T: Choice + FromSetting + Ord>(own: &Setting, users: Option<&Setting>) -> bool {
+fn is_less<T: DefaultChoice + FromSetting + Ord>(own: &Setting, users: Option<&Setting>) -> bool {
     let users = users.map_or(Some(T::DEFAULT), T::from_setting);
     T::from_setting(own).zip(users).is_some_and(|(own, users)| own < users)
 }

@@ -18,6 +18,7 @@ mod tools;
 pub(super) mod views;
 
 pub(super) use context::Context;
+pub(super) use serve_oauth::{is_endpoint, parse_public_url};
 
 use super::{
     choice::{Capability, TransportKind},
@@ -29,7 +30,7 @@ use super::{
     policy::{Capabilities, OutputCheck, Policy},
     problem::{Report, join},
     server::ServerConfig,
-    setting::{Rank, Setting, Values},
+    setting::{Rank, Values},
     transport::{RemoteKind, Transport},
 };
 
@@ -37,15 +38,7 @@ use super::{
 pub(super) fn check(values: &Values, path: &str, report: &mut Report) {
     // The top of a file has the same fields for servers.
     let values = ServerTable::new(values);
-    results::check(values, path, report);
     lifecycle::check(values, path, report);
-    tools::check_rates(values, path, report);
-    if let Some(Setting::Text(text)) = values.find(&server::era).map(|found| &found.setting)
-        && values.set(&server::era).is_none()
-    {
-        let message = "must be auto, probe, modern, legacy, or a version such as `2025-06-18`";
-        report.error(text.at, &join(path, server::era.name), message);
-    }
     let (idle, total) = (
         values.set(&server::call_timeout),
         values.set(&server::call_total_timeout),
@@ -161,7 +154,7 @@ fn allowed(context: &mut Context<'_>, transport: Transport, values: ServerTable<
         Transport::Remote {
             kind: RemoteKind::Auto, ..
         } => matches!(kind, TransportKind::Http | TransportKind::Sse | TransportKind::Remote),
-        other => kind.word() == other.kind(),
+        other => kind.as_str() == other.kind(),
     };
     if allowed.iter().any(fits) {
         return Some(transport);
@@ -178,7 +171,7 @@ fn allowed(context: &mut Context<'_>, transport: Transport, values: ServerTable<
         ),
         Rank::Top | Rank::Server => (String::new(), format!("add `{kind}` to `{}`", found.key)),
     };
-    let words: Vec<&str> = allowed.iter().map(|kind| kind.word()).collect();
+    let words: Vec<&str> = allowed.iter().map(|kind| kind.as_str()).collect();
     let list = if words.is_empty() {
         "nothing".to_owned()
     } else {

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use serde::{Deserialize, Serialize};
 
 use super::{
+    choice::words,
     field::{DefaultValue, Kind},
     key::{either, flag, number, optional_choice, texts},
     settings::settings,
@@ -55,27 +56,17 @@ impl Default for Sandbox {
     }
 }
 
-/// The level of a sandbox. A higher level includes the lower ones.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum SandboxLevel {
-    /// Only what holds for every server: an allow-list of environment variables, resource limits, no core dumps, no privilege escalation.
-    #[default]
-    Off,
-    /// Landlock: the server reads system files and its working directory, writes only where it may, and cannot signal or trace
-    /// processes of others.
-    Basic,
-    /// Also namespaces of its own, a filter on system calls, no home directory, and no network unless the config allows it.
-    Strict,
-}
-
-impl SandboxLevel {
-    /// The name in config, status and logs.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Off => "off",
-            Self::Basic => "basic",
-            Self::Strict => "strict",
-        }
+words! {
+    /// The level of a sandbox. A higher level includes the lower ones.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+    pub enum SandboxLevel as "level of a sandbox" default Off {
+        /// Only what holds for every server: an allow-list of environment variables, resource limits, no core dumps, no privilege escalation.
+        Off = "off" | "none",
+        /// Landlock: the server reads system files and its working directory, writes only where it may, and cannot signal or trace
+        /// processes of others.
+        Basic = "basic" | "landlock",
+        /// Also namespaces of its own, a filter on system calls, no home directory, and no network unless the config allows it.
+        Strict = "strict",
     }
 }
 

@@ -20,8 +20,9 @@ use serde::{Deserialize, Serialize};
 use super::{
     duration_text,
     field::{DefaultValue, Kind},
-    key::{Nested, count, flag, limit, map, nested, secret, size, text, texts},
-    resolve::serve as resolve,
+    from_setting::address,
+    key::{Nested, count, flag, limit, map, nested, secret, size, text, texts, unless, unparsed},
+    resolve::{parse_public_url, serve as resolve},
     setting::Text,
     settings::settings,
 };
@@ -34,14 +35,35 @@ settings! {
     #[non_exhaustive]
     pub struct ServeConfig in serve = "serve" {
         /// The addresses that the gateway listens on. Beyond loopback it needs tokens.
-        listen: Vec<SocketAddr> = texts().default_by(|| vec![LISTEN]).shown(DefaultValue::Texts(&[LISTEN_TEXT]));
+        listen: Vec<SocketAddr> = texts()
+            .syntax(|text| unless(address(text).is_some(), "must be an IP address and a port"), "write `127.0.0.1:7337`, `[::1]:7337` or `localhost:7337`")
+            .default_by(|| vec![LISTEN])
+            .shown(DefaultValue::Texts(&[LISTEN_TEXT]));
         /// Further names that clients may use for the gateway in `Host`, such as `gateway.example.com`.
-        hosts: Vec<String> = texts().aka(&["allowed_hosts"]).via(resolve::hosts);
+        hosts: Vec<String> = texts()
+            .syntax(
+                |text| unless(resolve::is_host(text), "must be a host name, with or without a port"),
+                "write `gateway.example.com` or `gateway.example.com:8443`",
+            )
+            .aka(&["allowed_hosts"])
+            .via(resolve::hosts);
         /// Web origins whose pages may use the gateway, such as `https://app.example.com`.
-        origins: Vec<String> = texts().aka(&["allowed_origins"]).via(resolve::origins);
+        origins: Vec<String> = texts()
+            .syntax(
+                |text| unless(resolve::is_origin(text), "must be the origin of a web page"),
+                "write `https://app.example.com`, without a path",
+            )
+            .aka(&["allowed_origins"])
+            .via(resolve::origins);
         /// The URL under which clients reach the gateway, such as `https://mcp.example.com`, if a proxy stands before it. Its host counts as one of
         /// `hosts`.
-        public_url: Option<String> = text().aka(&["external_url", "base_url"]).via(resolve::public_url);
+        public_url: Option<String> = text()
+            .syntax(
+                |text| unless(parse_public_url(text).is_some(), "must be an http or https URL without user, query and fragment"),
+                "write `https://mcp.example.com`, or `https://example.com/mcp-gateway` for one below a path",
+            )
+            .aka(&["external_url", "base_url"])
+            .via(resolve::public_url);
         /// The most open connections; further ones wait.
         max_connections: usize = count((1, 1_000_000), 12_000);
         /// The most requests that are handled at once; further ones are refused with `Retry-After`. Streams on which a client only listens do not
@@ -55,7 +77,10 @@ settings! {
         session_idle: Duration as "duration_text" = limit(30 * 60);
         /// 32 random bytes in base64, such as `openssl rand -base64 32` prints: the key that seals what clients keep between two requests. Replicas
         /// of a gateway need the same one; without it each process has its own.
-        state_key: Option<StateKey> = secret();
+        state_key: Option<StateKey> = secret().syntax(
+            |text| unparsed(StateKey::parse(text)),
+            "`openssl rand -base64 32` prints one; keep it in a variable, `state_key = \"${PEGBOARD_STATE_KEY}\"`",
+        );
         /// Whether clients with the scope `admin` may add servers, and change their settings, over the HTTP API. Such a client can start any program
         /// as the gateway's user.
         allow_new_servers: bool = flag(false);

@@ -6,9 +6,10 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::{
+    choice::words,
     field::{DefaultValue, Kind, Via},
-    from_setting,
-    key::{choice, either, flag, map, text, texts, word},
+    from_setting::{self, is_version},
+    key::{choice, either, flag, map, text, texts, unless, word},
     lifecycle::IdleStop,
     limits::Limits,
     policy::{Pins, Policy, Scan, Scope},
@@ -25,34 +26,38 @@ settings! {
     #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
     pub struct ServerConfig in basics of server {
         /// Whether the server is used at all.
-        enabled: bool [default = "is_enabled"] = flag(true).converted(&[("disabled", Via::Negated)]).common();
+        enabled: bool [default = "is_enabled"] = flag(true).converted(&[("disabled", Via::Negated)]).common().live();
         /// Whether the board is ready only when this server is ready.
         required: bool = flag(false)
             .for_all_as("Whether the board is ready only when every server is ready; a server's own setting overrides it.", &[])
-            .common();
+            .common()
+            .live();
         /// When the server is started: with the board, when it is first needed, or only when the program or an operator connects it.
-        start: Start = choice().aka(&["start_mode"]).for_all(&[]).common();
+        start: Start = choice().aka(&["start_mode"]).for_all(&[]).common().live();
         /// The protocol era to use: auto, probe, modern, legacy, or one protocol version such as `2025-06-18`.
-        era: EraChoice = either(ERA_KINDS, EraChoice::Auto, DefaultValue::Text("auto")).aka(&["protocol_version"]).reconnects().for_all(&[]);
+        era: EraChoice = either(ERA_KINDS, EraChoice::Auto, DefaultValue::Text("auto"))
+            .syntax(|text| unless(is_version(text), "must be auto, probe, modern, legacy, or a version such as `2025-06-18`"), "")
+            .aka(&["protocol_version"])
+            .for_all(&[]);
         /// Globs of the tools that are visible; empty means all.
         allow: Vec<String> = texts()
             .aka(&["tools_allowed", "allowed_tools", "enabled_tools", "include_tools", "available_tools"])
             .protects()
-            .common();
+            .common()
+            .live();
         /// Globs of the tools that are hidden, even if `allow` matches them.
-        deny: Vec<String> = texts().aka(&["tools_denied", "denied_tools", "disabled_tools", "exclude_tools"]).protects().common();
+        deny: Vec<String> = texts().aka(&["tools_denied", "denied_tools", "disabled_tools", "exclude_tools"]).protects().common().live();
         /// Directories and other URIs that are reported to the server as roots.
-        roots: Vec<String> = texts();
+        roots: Vec<String> = texts().live();
         /// A description of the server for people.
-        description: Option<String> = text().aka(&["title", "display_name"]);
+        description: Option<String> = text().aka(&["title", "display_name"]).live();
         /// Instructions for the model about this server.
-        instructions: Option<String> = text().aka(&["server_instructions"]).common();
+        instructions: Option<String> = text().aka(&["server_instructions"]).common().live();
         /// Tools that the server does not list, by name: the JSON Schema of the arguments, or a definition with `description`, `inputSchema` and
         /// other fields of a listing. Tools that the server lists override them.
         tool_schemas: BTreeMap<String, Value> = map(&Kind::Map(&Kind::Any))
             .shown(DefaultValue::None)
-            .via(from_setting::json_objects)
-            .reconnects();
+            .via(from_setting::json_objects);
     }
     needs {
         /// How the server is reached.
@@ -101,18 +106,18 @@ impl ServerConfig {
         }
     }
 
-    /// Whether a connection made under these settings serves `new` as well.
+    /// Whether a connection made under these settings serves `new` as well: whether they differ only in settings that are declared as live.
     pub fn serves(&self, new: &Self) -> bool {
-        let same_transport = self.transport == new.transport && self.hidden == new.hidden;
+        let mut tuned = self.clone();
+        tuned.tune(new);
+        tuned.limits.tune(&new.limits);
+        tuned.policy.tune(&new.policy);
+        tuned.policy.health.tune(&new.policy.health);
         // Whether there are roots at all is declared once, in the handshake.
         let same_handshake = self.roots.is_empty() == new.roots.is_empty();
         // A server that may hold tools is not started without a place for its pins, and the start checks that.
         let holds_from_now = new.policy.pins.holds() && !self.policy.pins.holds();
-        let reconnects = self.reconnects(new)
-            || self.limits.reconnects(&new.limits)
-            || self.policy.reconnects(&new.policy)
-            || self.policy.health.reconnects(&new.policy.health);
-        same_transport && same_handshake && !holds_from_now && !reconnects
+        tuned == *new && same_handshake && !holds_from_now
     }
 
     /// The working directory of a stdio server, if one is set.
@@ -129,17 +134,18 @@ fn is_enabled() -> bool {
     true
 }
 
-/// When a server is started.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
-#[non_exhaustive]
-pub enum Start {
-    /// When the board opens, concurrently with the other servers and without blocking callers.
-    #[default]
-    Eager,
-    /// When it is first needed.
-    Lazy,
-    /// Only on request: `Pegboard::connect`, `reconnect` or `enable`.
-    Explicit,
+words! {
+    /// When a server is started.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+    #[non_exhaustive]
+    pub enum Start as "start mode" default Eager {
+        /// When the board opens, concurrently with the other servers and without blocking callers.
+        Eager = "eager" | "background" | "auto",
+        /// When it is first needed.
+        Lazy = "lazy",
+        /// Only on request: `Pegboard::connect`, `reconnect` or `enable`.
+        Explicit = "explicit" | "manual",
+    }
 }
 
 /// The protocol era that is used with a server.

@@ -20,7 +20,7 @@
 ///     }
 ///     fields {                                                  fields of the struct that are no settings, with their defaults
 ///         /// When it was last open.
-///         last: Option<Instant> = None;
+///         last: Option<Instant> = None, from enabled;           a field that is resolved from the setting `enabled`
 ///     }
 /// }
 /// ```
@@ -50,7 +50,7 @@ macro_rules! settings {
         $( fields { $($others:tt)* } )?
     ) => {
         $crate::settings::settings! { $module of $section { $($fields)* $( $($keys)* )? } }
-        $crate::settings::settings! { @compare $section $type $module { $($fields)* } }
+        $crate::settings::settings! { @tune $section $type $module { $($fields)* } { $( $($others)* )? } }
         $crate::settings::settings! { @struct [$(#[$meta])* $vis struct $type] $module { $($fields)* } $({ $($needs)* })? { $( $($others)* )? } }
     };
     // A section.
@@ -79,16 +79,18 @@ macro_rules! settings {
             $crate::settings::settings! { @keys $($keys)* }
         }
     };
-    // A board's settings are compared by the program.
-    ( @compare top $($rest:tt)* ) => {};
+    // The program compares the settings of a board.
+    ( @tune top $($rest:tt)* ) => {};
     (
-        @compare server $type:ident $module:ident
+        @tune server $type:ident $module:ident
         { $( $(#[doc = $doc:literal])+ $field:ident: $of:ty $(as $with:literal)? $([$($attribute:tt)+])? = $value:expr; )* }
+        { $( $(#[doc = $other_doc:literal])+ $other:ident: $other_of:ty $([$($other_attribute:tt)+])? = $other_value:expr $(, from $key:ident)?; )* }
     ) => {
         impl $type {
-            /// Whether a setting differs whose change replaces the connection to a running server.
-            pub(crate) fn reconnects(&self, new: &Self) -> bool {
-                $( ($module::$field.reconnects && self.$field != new.$field) || )* false
+            /// Takes the settings of `new` that apply to a running server at once.
+            pub(crate) fn tune(&mut self, new: &Self) {
+                $( if $module::$field.live { self.$field.clone_from(&new.$field); } )*
+                $( $( if $module::$key.live { self.$other.clone_from(&new.$other); } )? )*
             }
         }
     };
@@ -104,7 +106,7 @@ macro_rules! settings {
     (
         @struct [$(#[$meta:meta])* $vis:vis struct $type:ident] $module:ident
         { $( $(#[doc = $doc:literal])+ $field:ident: $of:ty $(as $with:literal)? = $value:expr; )* }
-        { $( $(#[doc = $other_doc:literal])+ $other:ident: $other_of:ty $(as $other_with:literal)? = $other_value:expr; )* }
+        { $( $(#[doc = $other_doc:literal])+ $other:ident: $other_of:ty $(as $other_with:literal)? = $other_value:expr $(, from $key:ident)?; )* }
     ) => {
         $(#[$meta])*
         $vis struct $type {

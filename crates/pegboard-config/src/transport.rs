@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
 use super::{
+    choice::words,
     field::{DefaultValue, Kind, Word},
     key::{bytes, either, number},
     oauth::OAuthConfig,
@@ -265,21 +266,22 @@ const INSTALLERS: &[&str] = &[
     "npx", "uvx", "bunx", "pnpm", "yarn", "npm", "pipx", "uv", "docker", "podman", "nix",
 ];
 
-/// Which environment variables of this process a child inherits. The order is from the weakest to the strictest.
-///
-/// Without `shim` a child on Linux also gets `PEGBOARD_FAMILY`, by which its orphans are found.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
-#[non_exhaustive]
-pub enum EnvPolicy {
-    /// All of them, except the keys of model providers (`OPENAI_API_KEY` and the like), `OTEL_*`, `PEGBOARD_*`, and those that
-    /// make programs load other code (`LD_*`, `PYTHONPATH`, `NODE_OPTIONS` and the like). A config passes these on by name.
-    Inherit,
-    /// Those that programs need to run and to reach the network: `PATH`, `HOME`, `LANG`, proxies, certificates, settings of package
-    /// managers and the like, but no tokens or passwords.
-    #[default]
-    Allowlist,
-    /// None: only those that the config names.
-    Explicit,
+words! {
+    /// Which environment variables of this process a child inherits. The order is from the weakest to the strictest.
+    ///
+    /// Without `shim` a child on Linux also gets `PEGBOARD_FAMILY`, by which its orphans are found.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+    #[non_exhaustive]
+    pub enum EnvPolicy as "environment policy" default Allowlist {
+        /// All of them, except the keys of model providers (`OPENAI_API_KEY` and the like), `OTEL_*`, `PEGBOARD_*`, and those that
+        /// make programs load other code (`LD_*`, `PYTHONPATH`, `NODE_OPTIONS` and the like). A config passes these on by name.
+        Inherit = "inherit",
+        /// Those that programs need to run and to reach the network: `PATH`, `HOME`, `LANG`, proxies, certificates, settings of package
+        /// managers and the like, but no tokens or passwords.
+        Allowlist = "allowlist" | "allow_list",
+        /// None: only those that the config names.
+        Explicit = "explicit" | "none",
+    }
 }
 
 settings! {

@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{
     field::{DefaultValue, Kind, Word},
-    key::{Nested, choice, either, flag, nested, optional_count, optional_texts, text, texts, word},
+    key::{Nested, choice, either, flag, nested, optional_count, optional_texts, text, texts, unparsed, word},
     policy::{Approval, Results, results::result},
     settings::settings,
 };
@@ -30,7 +30,7 @@ settings! {
         /// built-in server `pegboard` are listed instead.
         budget: Option<usize> = optional_count((1, 1 << 40)).aka(&["tool_budget"]);
         /// How its tools are named: a style, or a template such as `{server}_{tool}`.
-        naming: Option<NameStyle> = either(NAMING_KINDS, None, DefaultValue::None);
+        naming: Option<NameStyle> = either(NAMING_KINDS, None, DefaultValue::None).syntax(|text| unparsed(NameStyle::parse(text)), "");
         /// Which of its calls a person must approve, where that is stricter than `approval` of the server.
         approval: Approval = choice();
         /// The capabilities of its agent: `mcp_integration` for all tools, `mcp_SERVER` or `mcp_SERVER_TOOL` for some, and words that tools require;

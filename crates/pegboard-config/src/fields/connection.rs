@@ -12,12 +12,12 @@ use crate::{
     from_setting,
     key::{
         LIMIT, Nested, ONE_OR_MORE, choice, either, flag, foreign, list, map, nested, number, optional_choice,
-        optional_duration, secret, text, texts, words,
+        optional_duration, secret, text, texts, word_kind,
     },
     preset::Preset,
     project_floor::{at_least_default, names_others, weaker},
     sandbox::{SandboxLevel, sandbox},
-    setting::Text,
+    setting::{Setting, Text},
     settings::settings,
     transport::{EnvPolicy, rlimits},
 };
@@ -26,16 +26,17 @@ settings! {
     connection of server {
         /// The transport. Without it: `command` means stdio, a `ws://` or `wss://` URL means websocket, a URL that ends in `/sse` means sse, any
         /// other URL means http.
-        kind: Option<TransportKind> = optional_choice().called("type").aka(&["transport", "transport_type"]).reconnects().common();
+        kind: Option<TransportKind> = optional_choice().called("type").aka(&["transport", "transport_type"]).common();
         /// The transports that the server may use; with any other one it is refused.
-        transports: Vec<TransportKind> = list(&words::<TransportKind>())
+        transports: Vec<TransportKind> = list(&word_kind::<TransportKind>())
             .aka(&["allow_transports"])
             .protects()
             .floor(Floor::Users(|own, users| weaker(own, users, names_others::<TransportKind>)))
-            .for_all_as("The transports that servers may use; a server's own list overrides it.", &["allow_transports"]);
+            .for_all_as("The transports that servers may use; a server's own list overrides it.", &["allow_transports"])
+            .live();
         /// The program to start: a path, or a name that is looked up on the child's PATH. A list is the program and its first arguments. No shell
         /// parses it.
-        command: Option<Vec<Text>> = either(ONE_OR_MORE, None, DefaultValue::None).aka(&["cmd", "program"]).via(from_setting::argv).reconnects().common();
+        command: Option<Vec<Text>> = either(ONE_OR_MORE, None, DefaultValue::None).aka(&["cmd", "program"]).via(from_setting::argv).common();
         /// The arguments of the program; each element stays one argument.
         args: Vec<Text> = texts().aka(&["arguments"]).stdio().common();
         /// Environment variables that are set for the process.
@@ -55,22 +56,27 @@ settings! {
         /// Resource limits of its processes, on Linux.
         rlimits: Nested<rlimits::In> = nested(Kind::Table(&rlimits::SECTION)).aka(&["ulimits"]).protects().stdio();
         /// The sandbox of its processes, on Linux: what they may access. `true` means basic; a single word is short for `level`.
-        sandbox: Nested<sandbox::In> = nested(Kind::Either(&[words::<SandboxLevel>(), Kind::Bool, Kind::Table(&sandbox::SECTION)]))
+        sandbox: Nested<sandbox::In> = nested(Kind::Either(&[word_kind::<SandboxLevel>(), Kind::Bool, Kind::Table(&sandbox::SECTION)]))
+            .merged(|short| match short {
+                Setting::Word(_) => Some((&sandbox::level, short.clone())),
+                Setting::Bool(true) => Some((&sandbox::level, Setting::Word("basic"))),
+                Setting::Bool(false) => Some((&sandbox::level, Setting::Word("off"))),
+                _ => None,
+            })
             .protects()
             .stdio()
             .common();
         /// The URL of the server.
-        url: Option<Text> = text().aka(&["server_url", "http_url", "uri", "endpoint", "base_url"]).reconnects().common();
+        url: Option<Text> = text().aka(&["server_url", "http_url", "uri", "endpoint", "base_url"]).common();
         /// Headers that are sent with every request, to this origin only. `{{NAME}}` is replaced for each view.
         headers: BTreeMap<String, Text> = map(&Kind::Secret)
             .aka(&["http_headers", "custom_headers", "request_headers"])
-
             .remote()
             .common();
         /// Headers whose values are read from the named environment variables.
         env_headers: BTreeMap<String, Text> = map(&Kind::Text).aka(&["env_http_headers"]).remote();
         /// The credentials that are sent to the server.
-        auth: Nested<auth::In> = nested(Kind::Either(&[Kind::Table(&auth::SECTION), words::<AuthKind>()]))
+        auth: Nested<auth::In> = nested(Kind::Either(&[Kind::Table(&auth::SECTION), word_kind::<AuthKind>()]))
             .aka(&["auth_config", "authentication"])
             .remote();
         /// The kind of credentials; inferred from `auth` when not set.
@@ -102,9 +108,9 @@ settings! {
         /// `headers`. The headers and credentials of the server go along if the URL has the same origin.
         session_cleanup_url: Option<Text> = text().remote();
         /// HTTP statuses, besides 404, with which this server reports that the session is gone; the response must mention a session.
-        session_gone_status: Vec<u16> = list(&number(1, 1_000_000)).reconnects();
+        session_gone_status: Vec<u16> = list(&number(1, 1_000_000));
         /// The preset that provides the defaults of this server.
-        preset: Preset = choice();
+        preset: Preset = choice().live();
     }
 }
 

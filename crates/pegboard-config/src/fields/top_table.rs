@@ -6,7 +6,7 @@ use super::SERVER;
 use crate::{
     audit::audit,
     field::{Applies, DefaultValue, Field, ForAll, InProject, Kind, Usage},
-    key::{Nested, choice, either, foreign, map, nested, number, plain},
+    key::{Nested, choice, either, foreign, map, nested, number, plain, unparsed},
     policy::{Queue, masking, queue},
     preset::Preset,
     serve::serve,
@@ -32,7 +32,7 @@ settings! {
             .in_project(InProject::LeftOut)
             .common();
         /// How tools are named for models: a style, or a template such as `{server}_{tool}`.
-        naming: NameStyle = either(NAMING_KINDS, NameStyle::Dunder, DefaultValue::Text("dunder")).in_project(InProject::IfUnset).common();
+        naming: NameStyle = either(NAMING_KINDS, NameStyle::Dunder, DefaultValue::Text("dunder")).syntax(|text| unparsed(NameStyle::parse(text)), "").in_project(InProject::IfUnset).common();
         /// Named views: parts of the board for clients of the gateway, by name.
         views: BTreeMap<String, Nested<view::In>> = map(&Kind::Table(&view::SECTION)).in_project(InProject::Views).common();
         /// Settings of the gateway, `pegboard serve`.

@@ -4,7 +4,7 @@ use std::{fmt, time::Duration};
 
 use serde::{Deserialize, Serialize};
 
-use crate::{duration_text, units};
+use crate::{choice::words, duration_text, key::unless, units};
 
 /// The most calls of one principal, or of one view without a principal, within a period. Written `60/min`, `5/s` or `100/10m`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -61,6 +61,12 @@ impl Rate {
         let is_valid = calls > 0 && per >= Duration::from_millis(1) && per <= Self::MAX_PER;
         is_valid.then_some(Self { calls, per })
     }
+
+    /// What is wrong with a text that is no rate.
+    pub(crate) fn problem(text: &str) -> Option<String> {
+        let problem = "must be a number of calls and a period of up to a day, such as `60/min` or `100/10m`";
+        unless(Self::parse(text).is_some(), problem)
+    }
 }
 
 impl fmt::Display for Rate {
@@ -70,17 +76,18 @@ impl fmt::Display for Rate {
     }
 }
 
-/// What happens to calls of high risk after an agent has read output of an untrusted server. Such output may contain instructions of an
-/// attacker.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Taint {
-    /// Nothing.
-    #[default]
-    Off,
-    /// They need approval.
-    Ask,
-    /// They are refused.
-    Block,
+words! {
+    /// What happens to calls of high risk after an agent has read output of an untrusted server. Such output may contain instructions of an
+    /// attacker.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+    pub enum Taint as "taint mode" default Off {
+        /// Nothing.
+        Off = "off",
+        /// They need approval.
+        Ask = "ask",
+        /// They are refused.
+        Block = "block",
+    }
 }
 
 #[cfg(test)]

@@ -5,9 +5,10 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use crate::{
+    choice::words,
     duration_text,
     field::Via,
-    key::{choice, count, flag, limit, optional_count, secret, size, text},
+    key::{choice, count, flag, limit, optional_count, secret, size, text, unless},
     setting::Text,
     settings::settings,
 };
@@ -27,7 +28,7 @@ settings! {
         /// What happens to a larger result: its head, or its head and tail, are kept; it is spilled to a handle; it is summarised; or the call fails.
         mode: TooLong = choice().aka(&["too_long"]);
         /// The highest value to which a server may raise `max_bytes`; equal to `max_bytes` when that is set, else 500000.
-        ceiling: usize = size(RESULT_SIZE, 500_000);
+        ceiling: usize = size(RESULT_SIZE, 500_000).void_if(&["max_bytes"]);
         /// The separator between the content blocks of a result in its text.
         join: Join = choice().aka(&["separator"]).of_presets();
         /// Which form of a result becomes its text: its content blocks, its structured content, or both.
@@ -84,60 +85,64 @@ impl Results {
     }
 }
 
-/// What happens to a result that exceeds the limits.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum TooLong {
-    /// Its beginning is kept.
-    Head,
-    /// Its beginning and its end are kept, half of each.
-    HeadTail,
-    /// It is spilled to a handle, and an excerpt is shown.
-    #[default]
-    Spill,
-    /// It is spilled to a handle, and a summary is shown.
-    Summarise,
-    /// The call fails.
-    Error,
+words! {
+    /// What happens to a result that exceeds the limits.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+    pub enum TooLong as "mode for long results" default Spill {
+        /// Its beginning is kept.
+        Head = "head" | "cut" | "truncate",
+        /// Its beginning and its end are kept, half of each.
+        HeadTail = "head_tail",
+        /// It is spilled to a handle, and an excerpt is shown.
+        Spill = "spill" | "handle",
+        /// It is spilled to a handle, and a summary is shown.
+        Summarise = "summarise" | "summarize",
+        /// The call fails.
+        Error = "error",
+    }
 }
 
-/// The separator between the content blocks of a result.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Join {
-    /// A newline.
-    #[default]
-    Newline,
-    /// An empty line.
-    EmptyLine,
-    /// Nothing.
-    Nothing,
-    /// Only the first block is used.
-    First,
+words! {
+    /// The separator between the content blocks of a result.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+    pub enum Join as "separator of blocks" default Newline {
+        /// A newline.
+        Newline = "newline" | "lines",
+        /// An empty line.
+        EmptyLine = "empty_line",
+        /// Nothing.
+        Nothing = "nothing" | "none",
+        /// Only the first block is used.
+        First = "first" | "first_block",
+    }
 }
 
-/// Which form of a result becomes its text: the content blocks or the structured content.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Structured {
-    /// The blocks, or the structured content if there are none.
-    #[default]
-    ContentFirst,
-    /// The structured content, or the blocks if there is none.
-    StructuredFirst,
-    /// Both, unless a block already is the structured content as JSON.
-    BothDedup,
-    /// Only the blocks.
-    ContentOnly,
-    /// Only the structured content, but errors are shown in any case.
-    StructuredOnly,
+words! {
+    /// Which form of a result becomes its text: the content blocks or the structured content.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+    pub enum Structured as "preference for structured content" default ContentFirst {
+        /// The blocks, or the structured content if there are none.
+        ContentFirst = "content_first",
+        /// The structured content, or the blocks if there is none.
+        StructuredFirst = "structured_first",
+        /// Both, unless a block already is the structured content as JSON.
+        BothDedup = "both_dedup",
+        /// Only the blocks.
+        ContentOnly = "content_only",
+        /// Only the structured content, but errors are shown in any case.
+        StructuredOnly = "structured_only",
+    }
 }
 
-/// What happens to images, audio and other binary content of a result.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Images {
-    /// They stay content blocks of the result.
-    #[default]
-    Keep,
-    /// They are spilled to handles, for models that read only text.
-    Spill,
+words! {
+    /// What happens to images, audio and other binary content of a result.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+    pub enum Images as "mode for images" default Keep {
+        /// They stay content blocks of the result.
+        Keep = "keep",
+        /// They are spilled to handles, for models that read only text.
+        Spill = "spill",
+    }
 }
 
 settings! {
@@ -155,17 +160,28 @@ settings! {
     }
     keys {
         /// Whether long results are summarised.
-        enabled: bool = flag(true);
+        enabled: bool = flag(true).void_if_table();
         /// The base URL of an OpenAI-compatible API, such as `https://api.example.com/v1`.
-        url: Option<Text> = text().aka(&["base_url", "endpoint"]);
+        url: Option<Text> = text().syntax(url_problem, "").aka(&["base_url", "endpoint"]);
         /// The name of the model.
-        model: Option<String> = text();
+        model: Option<String> = text().void_if(&["url"]);
         /// The API key, sent as a bearer token.
-        api_key: Option<Text> = secret().aka(&["key"]).converted(&[("api_key_env_var", Via::VariableName)]);
+        // It is sent only to the URL of the same layer.
+        api_key: Option<Text> = secret().aka(&["key"]).converted(&[("api_key_env_var", Via::VariableName)]).void_if(&["url"]);
     }
     fields {
         /// The model that summarises, unless the view has a summariser of its own.
         model: Option<SummaryModel> = None;
+    }
+}
+
+fn url_problem(text: &str) -> Option<String> {
+    match SafeUrl::parse(text) {
+        Ok(url) => unless(
+            matches!(url.expose().scheme(), "http" | "https"),
+            "must start with https://",
+        ),
+        Err(_) => Some("is not a URL with a host".to_owned()),
     }
 }
 

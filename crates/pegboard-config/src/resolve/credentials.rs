@@ -56,7 +56,7 @@ pub(super) fn of_server(context: &mut Context<'_>, values: ServerTable<'_>) -> O
             .any(|name| name.eq_ignore_ascii_case("authorization"));
         return match (kind, sign_in) {
             (Some(kind), _) => {
-                let message = format!("does not hold what `{}` needs", kind.word());
+                let message = format!("does not hold what `{}` needs", kind.as_str());
                 context.refuse(at, "auth", &message)
             }
             (None, oauth::Wish::On { .. }) if !has_header => {
@@ -85,7 +85,7 @@ pub(super) fn of_server(context: &mut Context<'_>, values: ServerTable<'_>) -> O
             Some((Auth::None, Some((API_KEY_HEADER.into(), secret(token)))))
         }
         (kind, _) => {
-            let message = format!("does not hold what `{}` needs", kind.map_or("type", AuthKind::word));
+            let message = format!("does not hold what `{}` needs", kind.map_or("type", AuthKind::as_str));
             context.refuse(at, "auth", &message)
         }
     }

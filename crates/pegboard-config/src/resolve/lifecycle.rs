@@ -4,23 +4,15 @@ use std::time::Duration;
 
 use crate::{
     fields::{ServerTable, breaker as breaker_fields, restart as restart_fields, retry, server},
-    from_setting::MAX_POOL,
     lifecycle::{BreakerPolicy, BreakerRule, Restart, Retry, RetryClass},
     problem::{Report, join},
-    setting::Setting,
 };
 
 /// The most waits in a schedule.
 const MAX_WAITS: usize = 64;
 
-/// Reports a scope that does not parse, and an invalid backoff schedule.
+/// Reports an invalid backoff schedule.
 pub(super) fn check(values: ServerTable<'_>, path: &str, report: &mut Report) {
-    if let Some(Setting::Text(text)) = values.find(&server::scope).map(|found| &found.setting)
-        && values.set(&server::scope).is_none()
-    {
-        let message = format!("must be shared, session, or pool(N) with N from 1 to {MAX_POOL}");
-        report.error(text.at, &join(path, server::scope.name), message);
-    }
     if let Some(table) = values.table(&server::restart)
         && let Some(found) = table.find(&restart_fields::backoff)
         && let Some(problem) = bad_waits(&table.get(&restart_fields::backoff))

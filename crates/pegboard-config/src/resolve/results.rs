@@ -6,31 +6,8 @@ use crate::{
     fields::{ServerTable, result, server, summarise as summarise_fields, tool},
     key::Table,
     policy::{Results, Structured, Summarise, SummaryModel},
-    problem::{Report, join},
 };
 use pegboard_base::secret::{SafeUrl, Secret};
-
-/// Reports an invalid URL in `summarise`.
-pub(super) fn check(values: ServerTable<'_>, path: &str, report: &mut Report) {
-    let Some(found) = values.find(&server::summarise) else {
-        return;
-    };
-    let Some(url) = values
-        .table(&server::summarise)
-        .and_then(|table| table.get(&summarise_fields::url))
-    else {
-        return;
-    };
-    let problem = match SafeUrl::parse(&url.value) {
-        Ok(parsed) if !matches!(parsed.expose().scheme(), "http" | "https") => Some("must start with https://"),
-        Ok(_) => None,
-        Err(_) => Some("is not a URL with a host"),
-    };
-    if let Some(problem) = problem {
-        let path = join(&join(path, &found.key), summarise_fields::url.name);
-        report.error(url.at, &path, problem);
-    }
-}
 
 /// The settings of a server.
 pub(super) fn of_server(values: ServerTable<'_>) -> Results {

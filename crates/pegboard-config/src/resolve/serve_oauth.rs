@@ -11,7 +11,6 @@ use crate::{
     key::Table,
     problem::{Problem, Report, Severity, join},
     serve::{OAuthIntrospection, OAuthRule, ServeOAuth},
-    setting::Text,
     view::ViewConfig,
 };
 use pegboard_base::secret::Secret;
@@ -24,7 +23,6 @@ pub(super) fn check(serve: Table<'_, fields::In>, path: &str, report: &mut Repor
         return;
     };
     let path = join(path, &found.key);
-    check_urls(table, &path, report);
     let issuers = table.get(&oauth_fields::issuers);
     if issuers.is_empty() {
         let hint = "write `issuer = \"https://login.example.com\"`, as the tokens name it in `iss`";
@@ -48,25 +46,6 @@ pub(super) fn check(serve: Table<'_, fields::In>, path: &str, report: &mut Repor
     }
     check_rules(table, &path, found.at, report);
     check_introspection(table, &path, report);
-}
-
-fn check_urls(table: OAuthTable<'_>, path: &str, report: &mut Report) {
-    for text in table.texts(&oauth_fields::issuers) {
-        if !is_endpoint(&text.value) || text.value.contains('?') {
-            wrong_url(&text, &join(path, oauth_fields::issuers.name), report);
-        }
-    }
-    if let Some(text) = table.text(&oauth_fields::jwks_url)
-        && !is_endpoint(&text.value)
-    {
-        wrong_url(&text, &join(path, oauth_fields::jwks_url.name), report);
-    }
-}
-
-fn wrong_url(text: &Text, path: &str, report: &mut Report) {
-    let message = "must be an https URL without user and fragment";
-    let hint = "http is for a server on this machine only";
-    report.error_with(text.at, path, message, hint);
 }
 
 fn check_rules(table: OAuthTable<'_>, path: &str, at: crate::tree::Place, report: &mut Report) {
@@ -109,11 +88,6 @@ fn check_introspection(table: OAuthTable<'_>, path: &str, report: &mut Report) {
         return;
     };
     let path = join(path, &found.key);
-    if let Some(url) = entry.get(&endpoint::url)
-        && !is_endpoint(&url.value)
-    {
-        wrong_url(&url, &join(&path, endpoint::url.name), report);
-    }
     let given = [
         entry.get(&endpoint::url).is_some(),
         entry.get(&endpoint::client_id).is_some(),
@@ -194,14 +168,14 @@ fn unknown_views(table: OAuthTable<'_>, views: &BTreeMap<String, ViewConfig>) ->
 }
 
 /// The URL under which clients reach the gateway, without a slash at its end.
-pub(super) fn public_url(text: &str) -> Option<String> {
+pub(crate) fn parse_public_url(text: &str) -> Option<String> {
     let url = plain_url(text)?;
     (matches!(url.scheme(), "http" | "https") && url.query().is_none())
         .then(|| url.as_str().trim_end_matches('/').to_owned())
 }
 
 /// Returns `true` for an https URL, and for an http one on this machine.
-pub(super) fn is_endpoint(text: &str) -> bool {
+pub(crate) fn is_endpoint(text: &str) -> bool {
     plain_url(text).is_some_and(|url| match url.scheme() {
         "https" => true,
         "http" => match url.host() {
@@ -255,7 +229,7 @@ mod tests {
             ("ftp://mcp.example.com", None),
             ("https://mcp.example.com?x", None),
         ] {
-            assert_eq!(public_url(text).as_deref(), expected, "{text}");
+            assert_eq!(parse_public_url(text).as_deref(), expected, "{text}");
         }
     }
 }

@@ -5,9 +5,7 @@ use std::collections::BTreeMap;
 use crate::{
     fields::{ServerTable, server, tool},
     lifecycle::RetryClass,
-    policy::{Rate, ToolPolicy},
-    problem::{Report, join},
-    setting::{Found, Setting},
+    policy::ToolPolicy,
 };
 
 /// The queues of individual tools.
@@ -25,23 +23,6 @@ pub(super) fn policies(values: ServerTable<'_>) -> BTreeMap<String, ToolPolicy> 
     policies
         .filter(|(_, policy)| *policy != ToolPolicy::default())
         .collect()
-}
-
-/// Reports rates that do not parse, of the server and of individual tools.
-pub(super) fn check_rates(values: ServerTable<'_>, path: &str, report: &mut Report) {
-    let mut check = |setting: Option<&Found>, path: String| {
-        if let Some(Setting::Text(text)) = setting.map(|found| &found.setting)
-            && Rate::parse(&text.value).is_none()
-        {
-            let message = "must be a number of calls and a period of up to a day, such as `60/min` or `100/10m`";
-            report.error(text.at, &path, message);
-        }
-    };
-    check(values.find(&server::rate), join(path, server::rate.name));
-    for (name, table) in values.tables(&server::tools) {
-        let path = join(&join(path, server::tools.name), name);
-        check(table.find(&tool::rate), join(&path, tool::rate.name));
-    }
 }
 
 /// Whether calls of individual tools can be retried.

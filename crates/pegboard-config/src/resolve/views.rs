@@ -6,27 +6,18 @@ use super::{gateway, results};
 use crate::{
     board::Config,
     fields::{TopTable, top, view as fields},
-    from_setting,
     key::Table,
-    problem::{Problem, Report, Severity, join},
+    problem::{Problem, Report, Severity},
     setting::Values,
     view::ViewConfig,
 };
 
-/// Reports errors of the views of one source.
+/// Reports errors in the names of the views of one source.
 pub(super) fn check(values: &Values, report: &mut Report) {
     let values = TopTable::new(values);
     let Some(found) = values.find(&top::views) else { return };
-    let tables = values.tables(&top::views);
-    gateway::check_names(tables.iter().map(|(name, _)| *name), found, &found.key, report);
-    for (name, table) in tables {
-        if let Some(naming) = table.find(&fields::naming)
-            && let Some(Err(error)) = from_setting::naming(&naming.setting)
-        {
-            let path = join(&join(&found.key, name), &naming.key);
-            report.error(naming.at, &path, error.to_string());
-        }
-    }
+    let names = values.tables(&top::views).into_iter().map(|(name, _)| name);
+    gateway::check_names(names, found, &found.key, report);
 }
 
 /// The views of all sources. Those with errors are not among them.

@@ -6,14 +6,16 @@ use serde::{Deserialize, Serialize};
 
 use super::token::TokenScope;
 use crate::{
+    choice::words,
     duration_text,
     field::{DefaultValue, Kind},
     from_setting::one_or_more,
     key::{
         Nested, ONE_OR_MORE, choices, duration, either, flag, list, nested, optional_count, required_text, secret,
-        text, texts,
+        text, texts, unless,
     },
     policy::Rate,
+    resolve::is_endpoint,
     setting::Text,
     settings::settings,
 };
@@ -28,12 +30,16 @@ settings! {
     #[non_exhaustive]
     pub struct ServeOAuth in serve_oauth = "serve.oauth" {
         /// The authorization server whose tokens are accepted, exactly as they name it in `iss`, or a list of several.
-        issuers: Vec<String> = either(ONE_OR_MORE, Vec::new(), DefaultValue::None).called("issuer").aka(&["issuers"]).via(one_or_more);
+        issuers: Vec<String> = either(ONE_OR_MORE, Vec::new(), DefaultValue::None)
+            .syntax(|text| wrong_url(text).or_else(|| text.contains('?').then(|| WRONG_URL.to_owned())), HTTP_HINT)
+            .called("issuer")
+            .aka(&["issuers"])
+            .via(one_or_more);
         /// What tokens must name in `aud`: one value, or a list of which they must name one. Without it, the URLs of the gateway under
         /// `serve.public_url`.
         audiences: Vec<String> = either(ONE_OR_MORE, Vec::new(), DefaultValue::None).called("audience").aka(&["audiences"]).via(one_or_more);
         /// The URL of the issuer's keys (JWKS). Without it, the issuer's metadata names it.
-        jwks_url: Option<String> = text().aka(&["jwks_uri"]);
+        jwks_url: Option<String> = text().syntax(wrong_url, HTTP_HINT).aka(&["jwks_uri"]);
         /// The algorithms that tokens may be signed with.
         algorithms: BTreeSet<JwtAlgorithm> = choices(|| JwtAlgorithm::ALL.into())
             .shown(DefaultValue::Texts(&["RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "EdDSA"]));
@@ -66,6 +72,13 @@ settings! {
     }
 }
 
+const WRONG_URL: &str = "must be an https URL without user and fragment";
+const HTTP_HINT: &str = "http is for a server on this machine only";
+
+fn wrong_url(text: &str) -> Option<String> {
+    unless(is_endpoint(text), WRONG_URL)
+}
+
 /// Ten minutes at most: a larger difference is a wrong clock.
 const SKEW: Kind = Kind::Duration { min: 0, max: 600_000 };
 
@@ -81,7 +94,7 @@ settings! {
         /// What holders of such tokens may do: `read`, `call`, `admin`. No scope includes another.
         scopes: BTreeSet<TokenScope> = choices(TokenScope::of_a_client).shown(DefaultValue::Texts(&["read", "call"]));
         /// How often each holder of such tokens may call tools, such as `60/min`.
-        rate: Option<Rate> = text().aka(&["rate_limit"]);
+        rate: Option<Rate> = text().syntax(Rate::problem, "").aka(&["rate_limit"]);
         /// The most calls of each holder of such tokens in flight at once; further ones are refused.
         concurrent: Option<usize> = optional_count((1, 1_000_000)).aka(&["max_concurrent", "concurrency"]);
     }
@@ -90,7 +103,7 @@ settings! {
 settings! {
     serve_oauth_introspection = "serve.oauth.introspection" {
         /// The introspection endpoint of the authorization server.
-        url: Option<Text> = text().aka(&["endpoint"]);
+        url: Option<Text> = text().syntax(wrong_url, HTTP_HINT).aka(&["endpoint"]);
         /// The id of the gateway at the authorization server.
         client_id: Option<Text> = text();
         /// The secret that belongs to `client_id`.
@@ -130,28 +143,30 @@ pub struct OAuthIntrospection {
     pub client_secret: Secret,
 }
 
-/// An algorithm of signatures. Those with a shared secret, and none at all, do not exist here.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-#[non_exhaustive]
-pub enum JwtAlgorithm {
-    /// RSA with PKCS #1 v1.5 and SHA-256.
-    Rs256,
-    /// RSA with PKCS #1 v1.5 and SHA-384.
-    Rs384,
-    /// RSA with PKCS #1 v1.5 and SHA-512.
-    Rs512,
-    /// RSA with PSS and SHA-256.
-    Ps256,
-    /// RSA with PSS and SHA-384.
-    Ps384,
-    /// RSA with PSS and SHA-512.
-    Ps512,
-    /// ECDSA on P-256 with SHA-256.
-    Es256,
-    /// ECDSA on P-384 with SHA-384.
-    Es384,
-    /// Ed25519.
-    EdDsa,
+words! {
+    /// An algorithm of signatures. Those with a shared secret, and none at all, do not exist here.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+    #[non_exhaustive]
+    pub enum JwtAlgorithm as "algorithm" {
+        /// RSA with PKCS #1 v1.5 and SHA-256.
+        Rs256 = "RS256",
+        /// RSA with PKCS #1 v1.5 and SHA-384.
+        Rs384 = "RS384",
+        /// RSA with PKCS #1 v1.5 and SHA-512.
+        Rs512 = "RS512",
+        /// RSA with PSS and SHA-256.
+        Ps256 = "PS256",
+        /// RSA with PSS and SHA-384.
+        Ps384 = "PS384",
+        /// RSA with PSS and SHA-512.
+        Ps512 = "PS512",
+        /// ECDSA on P-256 with SHA-256.
+        Es256 = "ES256",
+        /// ECDSA on P-384 with SHA-384.
+        Es384 = "ES384",
+        /// Ed25519.
+        EdDsa = "EdDSA" | "ed25519",
+    }
 }
 
 impl JwtAlgorithm {

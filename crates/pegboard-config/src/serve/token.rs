@@ -7,8 +7,9 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error as _};
 use sha2::{Digest as _, Sha256};
 
 use crate::{
+    choice::words,
     field::DefaultValue,
-    key::{choices, optional_count, text},
+    key::{choices, optional_count, text, unless, unparsed},
     policy::Rate,
     setting::Text,
     settings::settings,
@@ -26,15 +27,22 @@ settings! {
         scopes: BTreeSet<TokenScope> [default = "TokenScope::of_a_client"] = choices(TokenScope::of_a_client)
             .shown(DefaultValue::Texts(&["read", "call"]));
         /// How often its holder may call tools, such as `60/min`.
-        rate: Option<Rate> = text().aka(&["rate_limit"]);
+        rate: Option<Rate> = text().syntax(Rate::problem, "").aka(&["rate_limit"]);
         /// The most calls of its holder in flight at once; further ones are refused.
         concurrent: Option<usize> = optional_count((1, 1_000_000)).aka(&["max_concurrent", "concurrency"]);
         /// When it expires, such as `2027-01-31T12:00:00Z`.
-        expires: Option<Timestamp> = text().aka(&["expires_at"]);
+        expires: Option<Timestamp> = text()
+            .syntax(|text| unless(text.trim().parse::<Timestamp>().is_ok(), "must be a time such as `2027-01-31T12:00:00Z`"), "")
+            .aka(&["expires_at"]);
     }
     keys {
         /// The SHA-256 digest of the token; `pegboard token new` prints both.
-        sha256: Option<Text> = text().aka(&["hash"]);
+        sha256: Option<Text> = text()
+            .syntax(
+                |text| unparsed(text.parse::<TokenDigest>()),
+                "`pegboard token hash` reads a token on stdin and prints its digest; the token itself does not belong here",
+            )
+            .aka(&["hash"]);
     }
     needs {
         /// The SHA-256 digest of the token.
@@ -54,16 +62,18 @@ impl TokenConfig {
     }
 }
 
-/// What the holder of a token may do. No scope includes another.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-#[non_exhaustive]
-pub enum TokenScope {
-    /// Lists tools, resources and prompts, reads resources, and sees the state of servers.
-    Read,
-    /// Calls tools.
-    Call,
-    /// Changes what runs: adds, removes and reconnects servers, reloads the config.
-    Admin,
+words! {
+    /// What the holder of a token may do. No scope includes another.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+    #[non_exhaustive]
+    pub enum TokenScope as "scope" {
+        /// Lists tools, resources and prompts, reads resources, and sees the state of servers.
+        Read = "read",
+        /// Calls tools.
+        Call = "call",
+        /// Changes what runs: adds, removes and reconnects servers, reloads the config.
+        Admin = "admin",
+    }
 }
 
 impl TokenScope {

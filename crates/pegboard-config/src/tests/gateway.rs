@@ -77,7 +77,7 @@ fn every_mistake_is_reported_where_it_is() {
     pegboard.toml:13: serve.tokens.a.sha256: a token needs its digest (`pegboard token new` prints a token and its digest)
     pegboard.toml:15: serve.tokens.b.sha256: must be a SHA-256 digest: 64 hexadecimal digits, with `sha256:` before them if you like (`pegboard token hash` reads a token on stdin and prints its digest; the token itself does not belong here)
     pegboard.toml:21: serve.tokens.d.expires: must be a time such as `2027-01-31T12:00:00Z`
-    pegboard.toml:22: serve.tokens.d.rate: must be a number of calls and a period, such as `60/min`
+    pegboard.toml:22: serve.tokens.d.rate: must be a number of calls and a period of up to a day, such as `60/min` or `100/10m`
     pegboard.toml:18: serve.tokens.c.view: there is no view `typo` (the views are lost)
     pegboard.toml:7: views.lost.servers: there is no server `nobody` (the servers are x)
     "#);

@@ -171,7 +171,9 @@ fn applies(section: &Section, field: &Field) -> String {
         Applies::All if section.name == "view" => "the view",
         Applies::All => "all servers",
     };
-    let mark = if field.reconnects { " ↻" } else { "" };
+    // The settings of a nested table follow the setting that the table is.
+    let is_of_server = section.name == "server" || servers.is_some();
+    let mark = if is_of_server && !field.live { " ↻" } else { "" };
     format!("{whom}{mark}")
 }
 
