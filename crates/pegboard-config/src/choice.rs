@@ -1,9 +1,6 @@
 //! Settings that are one of a few words, and the values of these words.
 
-use super::{
-    field::{Word, find_word},
-    lifecycle::{Probe, RetryClass},
-};
+use super::field::{Word, find_word};
 use pegboard_base::label::UnknownWord;
 use pegboard_mask::MaskStyle;
 
@@ -171,27 +168,6 @@ words! {
     }
 }
 
-// `ping` and `discover` are requests of one era each; a server is sent the one of its own era.
-words! { @choice Probe { "auto" = Auto, "ping" = Auto, "list_tools" | "list" = ListTools, "discover" = Auto, "none" | "off" = Never, } }
-words! { @text Probe "health probe" }
-
-impl Probe {
-    /// The word in config files and JSON.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Auto => "auto",
-            Self::ListTools => "list_tools",
-            Self::Never => "none",
-        }
-    }
-}
-
-impl DefaultChoice for Probe {
-    const DEFAULT: Self = Self::Auto;
-    const DEFAULT_WORD: &'static str = "auto";
-}
-
-words! { @choice RetryClass { "never" = Never, "safe" = Safe, "idempotent" = Idempotent, } }
 words! { @choice MaskStyle { "value" = Value, "whole" | "full" = Whole, } }
 
 impl DefaultChoice for MaskStyle {
@@ -210,6 +186,7 @@ mod tests {
 
     use super::*;
     use crate::{
+        lifecycle::Probe,
         oauth::Dpop,
         policy::{
             Approval, Check, Images, Join, OnCrossing, OutputCheck, Pins, Reading, Scan, Structured, Taint, TooLong,

@@ -125,6 +125,13 @@ impl Loaded {
     pub fn setting(name: &str, is_server: bool) -> Option<(String, &'static str)> {
         doc(name, is_server)
     }
+
+    /// The names and descriptions of all settings of servers, or of the top of the file.
+    pub fn settings(is_server: bool) -> impl Iterator<Item = (&'static str, &'static str)> {
+        let section: &'static Section = if is_server { SERVER } else { TOP };
+        let ours = section.fields().filter(|field| field.effect != Effect::Foreign);
+        ours.map(|field| (field.name, field.doc))
+    }
 }
 
 /// All settings that are set or have a default: those of the top first, then server by server.

@@ -1,20 +1,22 @@
-//! The table of fields: everything that a config file may set.
+//! All settings: everything that a config file may set, in sections of typed keys.
 //!
-//! Each section is a list of typed keys. Files are validated against it, values are read by it, and the JSON Schema, the
-//! reference page, `config show` and `config explain` are generated from it.
+//! `settings!` declares most of them beside their resolved types, the rest in this module. Files are validated against them, values are read by
+//! them, and the JSON Schema, the reference page, `config show` and `config explain` are generated from them.
 
 mod connection;
 mod oauth_table;
 mod remote;
+mod server_table;
 mod top_table;
 
 pub(super) use super::{
     audit::audit,
     lifecycle::{breaker, restart, retry},
     policy::{
-        call_arguments, masking, pattern,
+        call_arguments,
+        mask_settings::{masking, pattern},
         results::{result, summarise},
-        tool,
+        tool_policy::tool,
     },
     sandbox::sandbox,
     serve::{
@@ -26,11 +28,9 @@ pub(super) use super::{
 };
 pub(super) use oauth_table::{identity_provider, oauth};
 pub(super) use remote::{API_KEY_HEADER, auth, tls};
+pub(super) use server_table::SERVER;
 
-use super::{
-    board_limits::board_limit_keys, field::Section, key::Table, lifecycle::health_keys, limits::limit_keys,
-    policy::policy_keys, server::basics,
-};
+use super::{board_limits::board_limit_keys, field::Section, key::Table};
 
 /// The keys of one server's table.
 pub(super) mod server {
@@ -56,19 +56,6 @@ pub(super) type ServerTable<'a> = Table<'a, server::In>;
 
 /// The values at the top of a file.
 pub(super) type TopTable<'a> = Table<'a, top::In>;
-
-/// The fields of one server's table.
-pub(super) static SERVER: &Section = &Section {
-    name: "server",
-    parts: &[
-        connection::connection::FIELDS,
-        basics::FIELDS,
-        limit_keys::FIELDS,
-        policy_keys::FIELDS,
-        health_keys::FIELDS,
-        connection::FOREIGN,
-    ],
-};
 
 /// The fields at the top of a file. `servers` itself is read by `import`, which knows the shapes it may have.
 pub(super) static TOP: &Section = &Section {

@@ -10,11 +10,6 @@ use jiff::Timestamp;
 use serde_json::{Map, Value as Json};
 
 use super::{
-    lifecycle::{IdleStop, RetryClass},
-    policy::{Queue, Rate, Scope},
-    sandbox::SandboxNetwork,
-    serve::StateKey,
-    server::EraChoice,
     setting::{Setting, Text, Values},
     tree::{Node, Value},
 };
@@ -148,16 +143,6 @@ fn json(node: &Node) -> Json {
     }
 }
 
-/// A rate that does not parse is reported when the config is checked.
-impl FromSetting for Rate {
-    fn from_setting(setting: &Setting) -> Option<Self> {
-        match setting {
-            Setting::Text(text) => Self::parse(&text.value),
-            _ => None,
-        }
-    }
-}
-
 /// A program, or a program and its first arguments.
 pub(super) fn argv<T: From<Vec<Text>>>(setting: &Setting) -> Option<T> {
     one_or_more::<Text>(setting).map(T::from)
@@ -175,19 +160,6 @@ pub(super) fn first<T: From<Option<String>>>(setting: &Setting) -> Option<T> {
     one_or_more(setting).map(|texts| texts.into_iter().next().into())
 }
 
-impl FromSetting for EraChoice {
-    fn from_setting(setting: &Setting) -> Option<Self> {
-        match setting {
-            Setting::Word("auto") => Some(Self::Auto),
-            Setting::Word("probe") => Some(Self::Probe),
-            Setting::Word("modern") => Some(Self::Modern),
-            Setting::Word("legacy") => Some(Self::Legacy),
-            Setting::Text(text) if is_version(&text.value) => Some(Self::Version(text.value.clone())),
-            _ => None,
-        }
-    }
-}
-
 /// `2025-06-18`.
 pub(super) fn is_version(text: &str) -> bool {
     text.len() == 10
@@ -197,72 +169,10 @@ pub(super) fn is_version(text: &str) -> bool {
         })
 }
 
-/// The most connections of one pool.
-pub(super) const MAX_POOL: usize = 64;
-
-impl FromSetting for Scope {
-    fn from_setting(setting: &Setting) -> Option<Self> {
-        match setting {
-            Setting::Word("shared") => Some(Self::Shared),
-            Setting::Word("session") => Some(Self::Session),
-            Setting::Text(text) => pool(&text.value).map(Self::Pool),
-            Setting::Table(values) => only_field(values).map(Self::Pool),
-            _ => None,
-        }
-    }
-}
-
 /// The value of a table that has a single field.
-fn only_field<T: FromSetting>(values: &Values) -> Option<T> {
+pub(super) fn only_field<T: FromSetting>(values: &Values) -> Option<T> {
     let (_, found) = values.iter().next()?;
     T::from_setting(&found.setting)
-}
-
-/// A number of calls at once, or a table with that number.
-impl FromSetting for Queue {
-    fn from_setting(setting: &Setting) -> Option<Self> {
-        match setting {
-            Setting::Table(values) => only_field(values),
-            _ => usize::from_setting(setting),
-        }
-        .map(Self::new)
-    }
-}
-
-/// Whether calls of one tool may be retried: a word, or a table with the argument that carries an idempotency key.
-pub(super) fn tool_retry<T: From<RetryClass>>(setting: &Setting) -> Option<T> {
-    let class = match setting {
-        Setting::Table(values) => only_field(values).map(RetryClass::Key),
-        _ => RetryClass::from_setting(setting),
-    };
-    class.map(T::from)
-}
-
-/// `pool(4)`.
-pub(super) fn pool(text: &str) -> Option<usize> {
-    let size = text.trim().strip_prefix("pool")?.trim_start();
-    let size = size.strip_prefix('(')?.strip_suffix(')')?.trim().parse().ok()?;
-    (1..=MAX_POOL).contains(&size).then_some(size)
-}
-
-impl FromSetting for IdleStop {
-    fn from_setting(setting: &Setting) -> Option<Self> {
-        match setting {
-            Setting::Word("auto") => Some(Self::Auto),
-            Setting::Word(_) => Some(Self::Never),
-            _ => Duration::from_setting(setting).map(Self::After),
-        }
-    }
-}
-
-impl FromSetting for SandboxNetwork {
-    fn from_setting(setting: &Setting) -> Option<Self> {
-        match setting {
-            Setting::Bool(true) => Some(Self::All),
-            Setting::Bool(false) => Some(Self::Off),
-            _ => Vec::from_setting(setting).map(Self::Ports),
-        }
-    }
 }
 
 /// How long results are cached with `cache = true`.
@@ -358,12 +268,5 @@ pub(super) fn address(text: &str) -> Option<SocketAddr> {
 impl FromSetting for Timestamp {
     fn from_setting(setting: &Setting) -> Option<Self> {
         String::from_setting(setting)?.trim().parse().ok()
-    }
-}
-
-/// A key that does not parse is reported when the config is checked.
-impl FromSetting for StateKey {
-    fn from_setting(setting: &Setting) -> Option<Self> {
-        Self::parse(&String::from_setting(setting)?).ok()
     }
 }

@@ -1,7 +1,11 @@
-//! Typed keys: the constants that make up the table of fields, and the only way to read its values.
+//! Typed keys: the kinds of settings, and the rules that a declaration adds to them.
 //!
-//! A [`Key<S, T>`] is a field of the section `S` whose value is a `T`. [`section!`] declares a section's keys and its table from
-//! one list, so a field that is read but not in the table does not compile, and neither does one that is read as another type.
+//! A [`Key<S, T>`] is a setting of the section `S` whose value is a `T`. [`settings!`](super::settings) declares a section's keys, and values are
+//! read by them only, so a setting that is read but not declared does not compile, and neither does one that is read as another type.
+
+mod table;
+
+pub(crate) use table::Table;
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -16,9 +20,8 @@ use super::{
     field::{
         Applies, DefaultValue, Effect, Field, Floor, ForAll, InProject, Kind, ShortForm, Syntax, Usage, Via, Void, Word,
     },
-    from_setting::{FromSetting, one_or_more},
-    setting::{Found, Rank, Setting, Text, Values},
-    tree::Place,
+    from_setting::FromSetting,
+    setting::Setting,
 };
 
 /// A field of the section that `S` marks, read as a `T`.
@@ -54,101 +57,6 @@ pub(super) struct Nested<S>(PhantomData<fn() -> S>);
 impl<S> FromSetting for Nested<S> {
     fn from_setting(_: &Setting) -> Option<Self> {
         None
-    }
-}
-
-/// Values of the section that `S` marks.
-#[derive(Debug)]
-pub(super) struct Table<'a, S> {
-    values: &'a Values,
-    section: PhantomData<fn() -> S>,
-}
-
-impl<S> Clone for Table<'_, S> {
-    fn clone(&self) -> Self {
-        *self
-    }
-}
-
-impl<S> Copy for Table<'_, S> {}
-
-impl<'a, S> Table<'a, S> {
-    /// The values of a table that was validated against the section.
-    pub(super) fn new(values: &'a Values) -> Self {
-        Self {
-            values,
-            section: PhantomData,
-        }
-    }
-
-    /// The value in effect: the one that is set, or the default.
-    pub(super) fn get<T: Clone>(self, key: &Key<S, T>) -> T {
-        self.set(key).unwrap_or_else(|| key.default())
-    }
-
-    /// The value, if it is set.
-    pub(super) fn set<T>(self, key: &Key<S, T>) -> Option<T> {
-        (key.read)(&self.find(key)?.setting)
-    }
-
-    /// The setting with its origin.
-    pub(super) fn find<T>(self, key: &Key<S, T>) -> Option<&'a Found> {
-        self.values.find(&key.field)
-    }
-
-    /// The same by a field of the table, for code that treats all fields alike.
-    pub(super) fn found(self, field: &Field) -> Option<&'a Found> {
-        self.values.find(field)
-    }
-
-    /// A text with its written form and location, whatever the key reads it as.
-    pub(super) fn text<T>(self, key: &Key<S, T>) -> Option<Text> {
-        Text::from_setting(&self.find(key)?.setting)
-    }
-
-    /// The texts of a list or the only one, likewise.
-    pub(super) fn texts<T>(self, key: &Key<S, T>) -> Vec<Text> {
-        let found = self.find(key);
-        found.and_then(|found| one_or_more(&found.setting)).unwrap_or_default()
-    }
-
-    /// Where it is set.
-    pub(super) fn at<T>(self, key: &Key<S, T>) -> Option<Place> {
-        self.find(key).map(|found| found.at)
-    }
-
-    /// The rank of a setting; `None`, which is less than any, if it is not set.
-    pub(super) fn rank<T>(self, key: &Key<S, T>) -> Option<Rank> {
-        self.find(key).map(|found| found.rank)
-    }
-
-    /// The table, if it is set and not in a short form.
-    pub(super) fn table<U>(self, key: &Key<S, Nested<U>>) -> Option<Table<'a, U>> {
-        self.values.table(&key.field).map(Table::new)
-    }
-
-    /// The tables of a map, by their keys.
-    pub(super) fn tables<U>(self, key: &Key<S, BTreeMap<String, Nested<U>>>) -> Vec<(&'a String, Table<'a, U>)> {
-        let Some(Setting::Map(entries)) = self.find(key).map(|found| &found.setting) else {
-            return Vec::new();
-        };
-        let table = |(name, setting): (&'a String, &'a Setting)| match setting {
-            Setting::Table(values) => Some((name, Table::new(values))),
-            _ => None,
-        };
-        entries.iter().filter_map(table).collect()
-    }
-
-    /// The tables of a list.
-    pub(super) fn list<U>(self, key: &Key<S, Vec<Nested<U>>>) -> Vec<Table<'a, U>> {
-        let Some(Setting::List(items)) = self.find(key).map(|found| &found.setting) else {
-            return Vec::new();
-        };
-        let table = |setting: &'a Setting| match setting {
-            Setting::Table(values) => Some(Table::new(values)),
-            _ => None,
-        };
-        items.iter().filter_map(table).collect()
     }
 }
 
@@ -361,6 +269,16 @@ pub(super) fn unparsed<T, E: fmt::Display>(parsed: Result<T, E>) -> Option<Strin
     parsed.err().map(|error| error.to_string())
 }
 
+/// The short form of a table with a flag such as `enabled`: a boolean or `off`.
+pub(super) fn switch(enabled: &'static Field, setting: &Setting) -> Option<(&'static Field, Setting)> {
+    match setting {
+        Setting::Bool(_) => Some((enabled, setting.clone())),
+        // `off` is the only word that the field accepts.
+        Setting::Word(_) => Some((enabled, Setting::Bool(false))),
+        _ => None,
+    }
+}
+
 pub(super) const fn word(name: &'static str) -> Word {
     Word { name, spellings: &[] }
 }
@@ -509,8 +427,8 @@ impl<S, T: Clone> Key<S, T> {
 }
 
 impl Field {
-    /// Another description.
-    pub(super) const fn doc(mut self, doc: &'static str) -> Self {
+    /// The same field in a section where it is short for this one.
+    pub(super) const fn short_for(mut self, doc: &'static str) -> Self {
         self.doc = doc;
         self
     }

@@ -7,15 +7,15 @@
 //! tree: TOML, YAML or JSON as a tree with locations
 //!    │ import: converts the structure of other programs' files
 //!    ▼
-//! check: against the table of keys in `fields`; expand replaces variables
+//! check: against the declared settings; expand replaces variables
 //!    ▼
 //! merge: the server over the top of the file over the preset, key by key
 //!    ▼
 //! resolve: ServerConfig, complete and typed ──▶ Config
 //! ```
 //!
-//! `load` runs these steps. A setting can be read only by its key in `fields`, so a misspelt field or a wrong type does not compile. Every setting
-//! keeps its origin, for `explain` and `show`. Problems are collected and returned together; a server that they make unusable is in
+//! `load` runs these steps. `settings!` declares each setting once, beside the resolved type that it is a field of; `fields` has all of them. A
+//! setting can be read only by its key, so a misspelt name or a wrong type does not compile. Every setting keeps its origin, for `explain` and `show`. Problems are collected and returned together; a server that they make unusable is in
 //! [`Config::misconfigured`].
 //!
 //! `board`, `server`, `transport`, `limits`, `lifecycle`, `policy` and `serve` define the resolved types.
@@ -37,6 +37,7 @@ mod expand;
 mod explain;
 mod field;
 mod fields;
+mod floor;
 mod from_setting;
 mod header_template;
 mod import;
@@ -85,6 +86,7 @@ mod tree;
 mod trust;
 mod units;
 mod unpinned;
+mod values;
 mod view;
 mod view_template;
 

@@ -5,13 +5,15 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use super::{
+    choice::{DefaultChoice, words},
     duration_text,
     field::{DefaultValue, Kind},
-    from_setting,
+    from_setting::{self, FromSetting},
     key::{
         LIMIT, WAIT, choice, count, duration, either, flag, limit, limit_or_off, list, optional_choice, optional_count,
         small, text,
     },
+    setting::Setting,
     settings::settings,
 };
 
@@ -27,6 +29,16 @@ pub enum IdleStop {
     Never,
     /// After this time without a call.
     After(#[serde(with = "duration_text")] Duration),
+}
+
+impl FromSetting for IdleStop {
+    fn from_setting(setting: &Setting) -> Option<Self> {
+        match setting {
+            Setting::Word("auto") => Some(Self::Auto),
+            Setting::Word(_) => Some(Self::Never),
+            _ => Duration::from_setting(setting).map(Self::After),
+        }
+    }
 }
 
 settings! {
@@ -69,7 +81,11 @@ settings! {
         /// all.
         probe: Probe = choice().called("health_probe").aka(&["health", "health_check"]).for_all(&[]).live();
         /// After how much silence the server is probed; with `off` only after a call has timed out.
-        interval: Option<Duration> as "duration_text" = limit_or_off(60).called("health_interval").aka(&["health_check_interval"]).for_all(&[]).live();
+        interval: Option<Duration> as "duration_text" = limit_or_off(60)
+            .called("health_interval")
+            .aka(&["health_check_interval"])
+            .for_all(&[])
+            .live();
         /// The timeout for the response to a probe.
         timeout: Duration as "duration_text" = limit(5).called("health_timeout").for_all(&[]).live();
         /// Whether a server that is down is started when a probe is due, also with `restart = false` or after `max_attempts` failed starts, and also
@@ -91,6 +107,26 @@ pub enum Probe {
     Never,
 }
 
+// `ping` and `discover` are requests of one era each; a server is sent the one of its own era.
+words! { @choice Probe { "auto" = Auto, "ping" = Auto, "list_tools" | "list" = ListTools, "discover" = Auto, "none" | "off" = Never, } }
+words! { @text Probe "health probe" }
+
+impl Probe {
+    /// The word in config files and JSON.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Auto => "auto",
+            Self::ListTools => "list_tools",
+            Self::Never => "none",
+        }
+    }
+}
+
+impl DefaultChoice for Probe {
+    const DEFAULT: Self = Self::Auto;
+    const DEFAULT_WORD: &'static str = "auto";
+}
+
 /// Whether a call that may have run can be retried.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -104,6 +140,8 @@ pub enum RetryClass {
     /// The argument of this name holds an idempotency key, by which the server recognises a retried call.
     Key(String),
 }
+
+words! { @choice RetryClass { "never" = Never, "safe" = Safe, "idempotent" = Idempotent, } }
 
 settings! {
     /// Which failed calls of a server are retried.

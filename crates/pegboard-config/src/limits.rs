@@ -44,6 +44,9 @@ settings! {
         /// The most items of one listing.
         max_items: usize = count((1, 1_000_000), 2048).aka(&["max_tools"]).for_all(&[]).live();
         /// The most calls in flight at once.
-        max_in_flight: usize = count((1, 65_536), 32).aka(&["concurrency", "concurrent", "max_concurrent", "max_concurrency"]).for_all(&[]).live();
+        max_in_flight: usize = count((1, 65_536), 32)
+            .aka(&["concurrency", "concurrent", "max_concurrent", "max_concurrency"])
+            .for_all(&[])
+            .live();
     }
 }

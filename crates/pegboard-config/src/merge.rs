@@ -18,16 +18,6 @@ static OF_RESULT: [(&Field, &Field); 2] = [
     (&server::structured.field, &result::structured.field),
 ];
 
-/// The short form of a table with a flag such as `enabled`: a boolean or `off`.
-pub(super) fn switch(enabled: &'static Field, setting: &Setting) -> Option<(&'static Field, Setting)> {
-    match setting {
-        Setting::Bool(_) => Some((enabled, setting.clone())),
-        // `off` is the only word that the field accepts.
-        Setting::Word(_) => Some((enabled, Setting::Bool(false))),
-        _ => None,
-    }
-}
-
 /// Replaces every short form by the table that it is short for.
 pub(super) fn expanded(mut values: Values) -> Values {
     for field in SERVER.fields() {

@@ -1,12 +1,11 @@
 //! The floor of protections for the servers of a project file: what other files set for all servers, they cannot weaken.
 
 use super::{
-    choice::DefaultChoice,
     field::{Field, Floor, Kind},
     fields::{SERVER, ServerTable, server, tool},
-    from_setting::{self, FromSetting},
+    from_setting::FromSetting as _,
     key::{Key, Table},
-    policy::{Approval, Rate},
+    policy::{Approval, call_limits::allows_more_repeats},
     problem::{Report, join},
     setting::{Found, Setting, Values},
 };
@@ -35,49 +34,6 @@ pub(super) fn keep(written: &mut Values, top: &Values, path: &str, report: &mut 
             own.is_some_and(|own| allows_more_repeats(own, limit))
         });
     }
-}
-
-/// A floor at the user's setting, by the order of its values.
-pub(super) const fn at_least<T: DefaultChoice + FromSetting + Ord>() -> Floor {
-    Floor::Users(is_less::<T>)
-}
-
-/// A floor at the user's setting or else the default, which protects as well.
-pub(super) const fn at_least_default<T: DefaultChoice + FromSetting + Ord>() -> Floor {
-    Floor::Default(is_less::<T>)
-}
-
-fn is_less<T: DefaultChoice + FromSetting + Ord>(own: &Setting, users: Option<&Setting>) -> bool {
-    let users = users.map_or(Some(T::DEFAULT), T::from_setting);
-    T::from_setting(own).zip(users).is_some_and(|(own, users)| own < users)
-}
-
-/// Whether `is_weaker` returns `true` for a setting and the user's.
-pub(super) fn weaker<T: FromSetting>(own: &Setting, users: Option<&Setting>, is_weaker: fn(T, T) -> bool) -> bool {
-    let (own, users) = (T::from_setting(own), users.and_then(T::from_setting));
-    own.zip(users).is_some_and(|(own, users)| is_weaker(own, users))
-}
-
-/// Annotations of the tools of a trusted server would lift approvals and taint.
-pub(super) fn is_more_trusted(own: &Setting, users: Option<&Setting>) -> bool {
-    let is_trusted = |setting| from_setting::trust(setting) == Some(true);
-    is_trusted(own) && !users.is_some_and(is_trusted)
-}
-
-/// Whether a rate allows more calls at once or over time.
-pub(super) fn is_faster(own: Rate, floor: Rate) -> bool {
-    let at_once = own.calls > floor.calls;
-    at_once || u128::from(own.calls) * floor.per.as_nanos() > u128::from(floor.calls) * own.per.as_nanos()
-}
-
-/// Whether a limit of repeated calls is higher; zero means no limit.
-pub(super) fn allows_more_repeats(own: usize, floor: usize) -> bool {
-    floor != 0 && (own == 0 || own > floor)
-}
-
-/// Whether a list has values that the other one lacks. An empty list means all.
-pub(super) fn names_others<T: PartialEq>(own: Vec<T>, floor: Vec<T>) -> bool {
-    own.is_empty() || own.iter().any(|value| !floor.contains(value))
 }
 
 /// Settings of a project file.
@@ -143,4 +99,26 @@ impl Written<'_> {
 fn leave_out(found: &Found, path: &str, report: &mut Report) {
     let message = "is left out: a project file cannot weaken the protections of your own config";
     report.warn(found.at, &join(path, &found.key), message.to_owned());
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{OnCrossing, Pins, Scan, Taint, choice::DefaultChoice, transport::EnvPolicy};
+
+    fn check<T: DefaultChoice + Ord + std::fmt::Debug>(weakest_first: &[T]) {
+        assert!(weakest_first.is_sorted_by(|a, b| a < b), "{weakest_first:?}");
+        assert_eq!(weakest_first.len(), T::WORDS.len());
+    }
+
+    /// The floor of a project file compares them.
+    #[test]
+    fn modes_are_ordered_from_the_weakest_to_the_strictest() {
+        check(&[Approval::Auto, Approval::Writes, Approval::Always, Approval::Never]);
+        check(&[OnCrossing::Allow, OnCrossing::Warn, OnCrossing::Mask, OnCrossing::Block]);
+        check(&[Pins::Off, Pins::Warn, Pins::Block, Pins::Approve]);
+        check(&[Scan::Off, Scan::Warn, Scan::Block]);
+        check(&[Taint::Off, Taint::Ask, Taint::Block]);
+        check(&[EnvPolicy::Inherit, EnvPolicy::Allowlist, EnvPolicy::Explicit]);
+    }
 }

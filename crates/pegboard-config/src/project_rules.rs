@@ -3,7 +3,7 @@
 //! `InProject` says what each setting does.
 
 use super::{
-    field::{Effect, Field, InProject},
+    field::{Effect, Field, Floor, InProject},
     fields::{
         ServerTable, TOP, TopTable, masking as of_masking, pattern, server, top as top_fields, view as view_fields,
     },
@@ -15,7 +15,6 @@ use super::{
     resolve::gateway,
     setting::{Found, Setting, Values},
 };
-use pegboard_mask::MaskStyle;
 
 /// Applies the top of a project file to all servers as far as that is stricter, and returns the defaults of its own servers.
 pub(super) fn apply(written: Values, loaded: &mut Loaded, report: &mut Report) -> Values {
@@ -133,24 +132,11 @@ fn stricter_masking(mut found: Found, path: &str, report: &mut Report) -> Option
             return None;
         }
     };
-    let values = super::key::Table::<of_masking::In>::new(table);
-    let weaker = [
-        (
-            &of_masking::enabled.field,
-            values.set(&of_masking::enabled) == Some(false),
-        ),
-        (
-            &of_masking::defaults.field,
-            values.set(&of_masking::defaults) == Some(false),
-        ),
-        (&of_masking::except.field, values.find(&of_masking::except).is_some()),
-        (
-            &of_masking::style.field,
-            values.set(&of_masking::style) == Some(MaskStyle::Value),
-        ),
-    ];
-    for (field, _) in weaker.iter().filter(|(_, is_weaker)| *is_weaker) {
-        if let Some(removed) = table.remove(field) {
+    for field in of_masking::SECTION.fields() {
+        if let Floor::Default(is_weaker) = field.floor
+            && table.find(field).is_some_and(|own| is_weaker(&own.setting, None))
+            && let Some(removed) = table.remove(field)
+        {
             leave_out(&removed, &path_of_table, WHY, report);
         }
     }

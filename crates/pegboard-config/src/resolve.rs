@@ -18,7 +18,6 @@ mod tools;
 pub(super) mod views;
 
 pub(super) use context::Context;
-pub(super) use serve_oauth::{is_endpoint, parse_public_url};
 
 use super::{
     choice::{Capability, TransportKind},

@@ -7,7 +7,9 @@ use serde::{Deserialize, Serialize};
 use super::{
     choice::words,
     field::{DefaultValue, Kind},
+    from_setting::FromSetting,
     key::{either, flag, number, optional_choice, texts},
+    setting::Setting,
     settings::settings,
 };
 
@@ -80,4 +82,14 @@ pub enum SandboxNetwork {
     Ports(Vec<u16>),
     /// Nothing. It can create no sockets but Unix sockets.
     Off,
+}
+
+impl FromSetting for SandboxNetwork {
+    fn from_setting(setting: &Setting) -> Option<Self> {
+        match setting {
+            Setting::Bool(true) => Some(Self::All),
+            Setting::Bool(false) => Some(Self::Off),
+            _ => Vec::from_setting(setting).map(Self::Ports),
+        }
+    }
 }

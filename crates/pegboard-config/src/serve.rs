@@ -3,6 +3,7 @@
 pub(crate) mod oauth;
 mod state_key;
 pub(crate) mod token;
+pub(crate) mod web_address;
 
 pub use oauth::{JwtAlgorithm, OAuthIntrospection, OAuthRule, ServeOAuth};
 pub use state_key::{BadStateKey, StateKey};
@@ -22,7 +23,6 @@ use super::{
     field::{DefaultValue, Kind},
     from_setting::address,
     key::{Nested, count, flag, limit, map, nested, secret, size, text, texts, unless, unparsed},
-    resolve::{parse_public_url, serve as resolve},
     setting::Text,
     settings::settings,
 };
@@ -42,28 +42,28 @@ settings! {
         /// Further names that clients may use for the gateway in `Host`, such as `gateway.example.com`.
         hosts: Vec<String> = texts()
             .syntax(
-                |text| unless(resolve::is_host(text), "must be a host name, with or without a port"),
+                |text| unless(web_address::is_host(text), "must be a host name, with or without a port"),
                 "write `gateway.example.com` or `gateway.example.com:8443`",
             )
             .aka(&["allowed_hosts"])
-            .via(resolve::hosts);
+            .via(web_address::hosts);
         /// Web origins whose pages may use the gateway, such as `https://app.example.com`.
         origins: Vec<String> = texts()
             .syntax(
-                |text| unless(resolve::is_origin(text), "must be the origin of a web page"),
+                |text| unless(web_address::is_origin(text), "must be the origin of a web page"),
                 "write `https://app.example.com`, without a path",
             )
             .aka(&["allowed_origins"])
-            .via(resolve::origins);
+            .via(web_address::origins);
         /// The URL under which clients reach the gateway, such as `https://mcp.example.com`, if a proxy stands before it. Its host counts as one of
         /// `hosts`.
         public_url: Option<String> = text()
             .syntax(
-                |text| unless(parse_public_url(text).is_some(), "must be an http or https URL without user, query and fragment"),
+                |text| unless(web_address::parse_public_url(text).is_some(), "must be an http or https URL without user, query and fragment"),
                 "write `https://mcp.example.com`, or `https://example.com/mcp-gateway` for one below a path",
             )
             .aka(&["external_url", "base_url"])
-            .via(resolve::public_url);
+            .via(web_address::public_url);
         /// The most open connections; further ones wait.
         max_connections: usize = count((1, 1_000_000), 12_000);
         /// The most requests that are handled at once; further ones are refused with `Retry-After`. Streams on which a client only listens do not
@@ -87,24 +87,16 @@ settings! {
         /// Whether a client that cannot open pages for its user gets the one-time link to a sign-in page in the text of a result or an error, which a
         /// model reads. With `false` the text says how to get the link, and only clients with URL elicitation and the HTTP API get links.
         links_in_text: bool = flag(true);
-    }
-    keys {
         /// The certificate with which the gateway speaks HTTPS. Without it, it speaks HTTP.
-        tls: Nested<serve_tls::In> = nested(Kind::Table(&serve_tls::SECTION));
+        tls: Nested<serve_tls::In> => Option<ServeTls> = nested(Kind::Table(&serve_tls::SECTION));
         /// Whose access tokens (OAuth 2.0) the gateway accepts besides its own tokens.
-        oauth: Nested<serve_oauth::In> = nested(Kind::Table(&serve_oauth::SECTION));
+        oauth: Nested<serve_oauth::In> => Option<ServeOAuth> = nested(Kind::Table(&serve_oauth::SECTION));
         /// The tokens of clients, by name. As soon as there is one, every request needs one.
-        tokens: BTreeMap<String, Nested<token::token::In>> = map(&Kind::Table(&token::token::SECTION));
+        tokens: BTreeMap<String, Nested<token::token::In>> => BTreeMap<String, TokenConfig> = map(&Kind::Table(&token::token::SECTION));
     }
     fields {
-        /// The certificate with which it speaks HTTPS; `None` means HTTP.
-        tls: Option<ServeTls> = None;
-        /// The tokens that clients may present, by name.
-        tokens: BTreeMap<String, TokenConfig> = BTreeMap::new();
         /// The names of tokens whose settings have errors. No client can use them, and they do not make the gateway an open one.
         unusable_tokens: BTreeSet<String> = BTreeSet::new();
-        /// Whose access tokens are accepted besides.
-        oauth: Option<ServeOAuth> = None;
     }
 }
 

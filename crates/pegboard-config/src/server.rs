@@ -8,11 +8,12 @@ use serde_json::Value;
 use super::{
     choice::words,
     field::{DefaultValue, Kind, Via},
-    from_setting::{self, is_version},
+    from_setting::{self, FromSetting, is_version},
     key::{choice, either, flag, map, text, texts, unless, word},
     lifecycle::IdleStop,
     limits::Limits,
     policy::{Pins, Policy, Scan, Scope},
+    setting::Setting,
     settings::settings,
     transport::{Command, Transport},
 };
@@ -46,7 +47,11 @@ settings! {
             .common()
             .live();
         /// Globs of the tools that are hidden, even if `allow` matches them.
-        deny: Vec<String> = texts().aka(&["tools_denied", "denied_tools", "disabled_tools", "exclude_tools"]).protects().common().live();
+        deny: Vec<String> = texts()
+            .aka(&["tools_denied", "denied_tools", "disabled_tools", "exclude_tools"])
+            .protects()
+            .common()
+            .live();
         /// Directories and other URIs that are reported to the server as roots.
         roots: Vec<String> = texts().live();
         /// A description of the server for people.
@@ -107,6 +112,7 @@ impl ServerConfig {
     }
 
     /// Whether a connection made under these settings serves `new` as well: whether they differ only in settings that are declared as live.
+    #[doc(hidden)]
     pub fn serves(&self, new: &Self) -> bool {
         let mut tuned = self.clone();
         tuned.tune(new);
@@ -162,6 +168,19 @@ pub enum EraChoice {
     Legacy,
     /// Only this protocol version.
     Version(String),
+}
+
+impl FromSetting for EraChoice {
+    fn from_setting(setting: &Setting) -> Option<Self> {
+        match setting {
+            Setting::Word("auto") => Some(Self::Auto),
+            Setting::Word("probe") => Some(Self::Probe),
+            Setting::Word("modern") => Some(Self::Modern),
+            Setting::Word("legacy") => Some(Self::Legacy),
+            Setting::Text(text) if is_version(&text.value) => Some(Self::Version(text.value.clone())),
+            _ => None,
+        }
+    }
 }
 
 impl EraChoice {

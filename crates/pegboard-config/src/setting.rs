@@ -4,7 +4,6 @@ use std::{collections::BTreeMap, fmt, sync::Arc, time::Duration};
 
 use super::{
     expand,
-    field::Field,
     tree::{Node, Place},
 };
 
@@ -57,7 +56,7 @@ impl fmt::Debug for Unchecked {
 
 /// The settings of one table, by the names of their fields.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Values(BTreeMap<&'static str, Found>);
+pub(super) struct Values(pub(super) BTreeMap<&'static str, Found>);
 
 /// A setting and its origin.
 #[derive(Debug, Clone)]
@@ -96,45 +95,4 @@ pub(super) enum Rank {
     Top,
     /// From a server's own table.
     Server,
-}
-
-impl Values {
-    pub(super) fn find(&self, field: &Field) -> Option<&Found> {
-        self.0.get(field.name)
-    }
-
-    pub(super) fn insert(&mut self, field: &Field, found: Found) {
-        self.0.insert(field.name, found);
-    }
-
-    pub(super) fn find_mut(&mut self, field: &Field) -> Option<&mut Found> {
-        self.0.get_mut(field.name)
-    }
-
-    pub(super) fn remove(&mut self, field: &Field) -> Option<Found> {
-        self.0.remove(field.name)
-    }
-
-    pub(super) fn iter(&self) -> impl Iterator<Item = (&'static str, &Found)> {
-        self.0.iter().map(|(name, found)| (*name, found))
-    }
-
-    pub(super) fn into_iter(self) -> impl Iterator<Item = (&'static str, Found)> {
-        self.0.into_iter()
-    }
-
-    /// Adds the settings of `lower` that are not set here.
-    pub(super) fn fill_from(&mut self, lower: Self) {
-        for (name, found) in lower.0 {
-            self.0.entry(name).or_insert(found);
-        }
-    }
-
-    /// The values of a field that is a table.
-    pub(super) fn table(&self, field: &Field) -> Option<&Self> {
-        match &self.find(field)?.setting {
-            Setting::Table(values) => Some(values),
-            _ => None,
-        }
-    }
 }

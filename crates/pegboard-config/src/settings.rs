@@ -13,6 +13,8 @@
 ///     pub struct BreakerRule in breaker = "breaker" {           the module of its keys, and the name of the section
 ///         /// How long the breaker stays open.                  the description: of the Rust field, the schema, the reference, `explain`
 ///         open: Duration as "duration_text" = limit(30).aka(&["open_time"]);
+///         /// Which tools it is for.                             a table, and the type of the field that `resolve` makes of it
+///         tools: Nested<tool::In> => Tools = nested(Kind::Table(&tool::SECTION));
 ///     }
 ///     keys {                                                    settings that are no field of the struct
 ///         /// Whether the circuit breaker is used.
@@ -28,7 +30,8 @@
 /// `needs { file: PathBuf; }` before `fields` declares fields without a default; the struct then has `with(file)` instead of `Default`, and
 /// `[default = "path"]` after a type names serde's default where it is not that of the type.
 ///
-/// `in limits of server` declares a part of the section `server` instead. Without a struct, `breaker = "breaker" { … }` declares keys only.
+/// `in limits of server` declares a part of the section `server` instead. Without a struct, `breaker = "breaker" { … }` declares keys only;
+/// `short_for oauth { issuer … }` after them adds settings that are short for those of the section `oauth`.
 macro_rules! settings {
     // A struct, and a section of its own.
     (
@@ -54,7 +57,7 @@ macro_rules! settings {
         $crate::settings::settings! { @struct [$(#[$meta])* $vis struct $type] $module { $($fields)* } $({ $($needs)* })? { $( $($others)* )? } }
     };
     // A section.
-    ( $module:ident = $name:literal { $($keys:tt)* } $( unkeyed { $( $unkeyed:expr; )* } )? ) => {
+    ( $module:ident = $name:literal { $($keys:tt)* } $( short_for $long:ident { $($short:ident)* } )? ) => {
         pub(crate) mod $module {
             use super::*;
 
@@ -66,7 +69,7 @@ macro_rules! settings {
 
             pub(crate) static SECTION: $crate::field::Section = $crate::field::Section {
                 name: $name,
-                parts: &[FIELDS $( , &[ $( &$unkeyed, )* ] )?],
+                parts: &[FIELDS $( , &[ $( &$long::$short.field.short_for(concat!("Short for `", stringify!($long), ".", stringify!($short), "`.")), )* ] )?],
             };
         }
     };
@@ -79,11 +82,18 @@ macro_rules! settings {
             $crate::settings::settings! { @keys $($keys)* }
         }
     };
+    // A setting with `=>` is a field of another type, which `resolve` sets.
+    ( @type $of:ty ) => { $of };
+    ( @type $of:ty => $to:ty ) => { $to };
+    ( @default $key:expr ) => { $key.default() };
+    ( @default $key:expr => $to:ty ) => { <$to>::default() };
+    ( @overlay $table:ident, $key:expr, $before:expr ) => { $table.set(&$key).unwrap_or($before) };
+    ( @overlay $table:ident, $key:expr, $before:expr => $to:ty ) => { $before };
     // The program compares the settings of a board.
     ( @tune top $($rest:tt)* ) => {};
     (
         @tune server $type:ident $module:ident
-        { $( $(#[doc = $doc:literal])+ $field:ident: $of:ty $(as $with:literal)? $([$($attribute:tt)+])? = $value:expr; )* }
+        { $( $(#[doc = $doc:literal])+ $field:ident: $of:ty $(=> $to:ty)? $(as $with:literal)? $([$($attribute:tt)+])? = $value:expr; )* }
         { $( $(#[doc = $other_doc:literal])+ $other:ident: $other_of:ty $([$($other_attribute:tt)+])? = $other_value:expr $(, from $key:ident)?; )* }
     ) => {
         impl $type {
@@ -94,7 +104,7 @@ macro_rules! settings {
             }
         }
     };
-    ( @keys $( $(#[doc = $doc:literal])+ $key:ident: $type:ty $(as $with:literal)? $([$($attribute:tt)+])? = $value:expr; )* ) => {
+    ( @keys $( $(#[doc = $doc:literal])+ $key:ident: $type:ty $(=> $to:ty)? $(as $with:literal)? $([$($attribute:tt)+])? = $value:expr; )* ) => {
         $(
             #[expect(non_upper_case_globals, reason = "a key has the name of its setting")]
             pub(crate) static $key: $crate::key::Key<In, $type> = $value.describe(stringify!($key), concat!($($doc),+));
@@ -105,7 +115,7 @@ macro_rules! settings {
     };
     (
         @struct [$(#[$meta:meta])* $vis:vis struct $type:ident] $module:ident
-        { $( $(#[doc = $doc:literal])+ $field:ident: $of:ty $(as $with:literal)? = $value:expr; )* }
+        { $( $(#[doc = $doc:literal])+ $field:ident: $of:ty $(=> $to:ty)? $(as $with:literal)? = $value:expr; )* }
         { $( $(#[doc = $other_doc:literal])+ $other:ident: $other_of:ty $(as $other_with:literal)? = $other_value:expr $(, from $key:ident)?; )* }
     ) => {
         $(#[$meta])*
@@ -113,7 +123,7 @@ macro_rules! settings {
             $(
                 $(#[doc = $doc])+
                 $(#[serde(with = $with)])?
-                pub $field: $of,
+                pub $field: $crate::settings::settings!(@type $of $(=> $to)?),
             )*
             $(
                 $(#[doc = $other_doc])+
@@ -125,7 +135,7 @@ macro_rules! settings {
         impl Default for $type {
             fn default() -> Self {
                 Self {
-                    $( $field: $module::$field.default(), )*
+                    $( $field: $crate::settings::settings!(@default $module::$field $(=> $to)?), )*
                     $( $other: $other_value, )*
                 }
             }
@@ -135,7 +145,7 @@ macro_rules! settings {
             /// Overrides these settings by those that a table sets.
             pub(crate) fn overlay(self, table: $crate::key::Table<'_, $module::In>) -> Self {
                 Self {
-                    $( $field: table.set(&$module::$field).unwrap_or(self.$field), )*
+                    $( $field: $crate::settings::settings!(@overlay table, $module::$field, self.$field $(=> $to)?), )*
                     $( $other: self.$other, )*
                 }
             }

@@ -3,8 +3,8 @@
 use std::{fmt, str::FromStr};
 
 use super::{
-    from_setting::{is_version, pool},
-    policy::Scope,
+    from_setting::is_version,
+    policy::{Scope, pool},
     server::EraChoice,
 };
 use pegboard_base::label::{UnknownWord, serde_as_text};

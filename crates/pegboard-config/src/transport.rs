@@ -292,13 +292,16 @@ settings! {
     #[serde(default)]
     pub struct Rlimits in rlimits = "rlimits" {
         /// The most files that each of its processes may have open at once; `none` for no limit.
-        open_files: Option<u64> = either(&[number(8, 1 << 20), UNLIMITED], Some(1024), DefaultValue::Count(1024)).aka(&["nofile"]);
+        open_files: Option<u64> = either(&[number(8, 1 << 20), UNLIMITED], Some(1024), DefaultValue::Count(1024))
+            .aka(&["nofile"]);
         /// The most memory that each of its processes may use for data; `none` for no limit.
-        memory: Option<u64> = either(&[UNLIMITED, bytes(16 << 20, 1 << 40)], Some(2 << 30), DefaultValue::Size(2 << 30)).aka(&["data"]);
+        memory: Option<u64> = either(&[UNLIMITED, bytes(16 << 20, 1 << 40)], Some(2 << 30), DefaultValue::Size(2 << 30))
+            .aka(&["data"]);
         /// The most processes and threads that its user may run at once, including those of other programs; `none` for no limit.
         processes: Option<u64> = either(&[number(1, 1 << 20), UNLIMITED], None, DefaultValue::Text("none")).aka(&["nproc"]);
         /// The largest file that it may write; `none` for no limit.
-        file_size: Option<u64> = either(&[UNLIMITED, bytes(0, 1 << 50)], Some(1 << 30), DefaultValue::Size(1 << 30)).aka(&["fsize"]);
+        file_size: Option<u64> = either(&[UNLIMITED, bytes(0, 1 << 50)], Some(1 << 30), DefaultValue::Size(1 << 30))
+            .aka(&["fsize"]);
     }
 }
 

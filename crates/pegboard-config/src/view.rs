@@ -30,7 +30,8 @@ settings! {
         /// built-in server `pegboard` are listed instead.
         budget: Option<usize> = optional_count((1, 1 << 40)).aka(&["tool_budget"]);
         /// How its tools are named: a style, or a template such as `{server}_{tool}`.
-        naming: Option<NameStyle> = either(NAMING_KINDS, None, DefaultValue::None).syntax(|text| unparsed(NameStyle::parse(text)), "");
+        naming: Option<NameStyle> = either(NAMING_KINDS, None, DefaultValue::None)
+            .syntax(|text| unparsed(NameStyle::parse(text)), "");
         /// Which of its calls a person must approve, where that is stricter than `approval` of the server.
         approval: Approval = choice();
         /// The capabilities of its agent: `mcp_integration` for all tools, `mcp_SERVER` or `mcp_SERVER_TOOL` for some, and words that tools require;
@@ -38,15 +39,9 @@ settings! {
         grants: Option<Vec<String>> = optional_texts().aka(&["capabilities"]);
         /// Whether it has tools that list and read the resources of its servers.
         resource_tools: bool = flag(false);
-    }
-    keys {
         /// How results are limited and formatted, instead of as their servers say. Without it, results are as their servers say, and whole where no
         /// limit is set.
-        result: Nested<result::In> = nested(Kind::Table(&result::SECTION)).aka(&["results"]);
-    }
-    fields {
-        /// How results are limited and formatted. `None` means as the config of their servers says.
-        result: Option<Results> = None;
+        result: Nested<result::In> => Option<Results> = nested(Kind::Table(&result::SECTION)).aka(&["results"]);
     }
 }
 

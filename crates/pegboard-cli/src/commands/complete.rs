@@ -6,6 +6,7 @@ mod files;
 mod known_tools;
 
 use clap::{Arg, Args, Command};
+use pegboard::Loaded;
 use pegboard_hosts::hosts::HOSTS;
 
 use super::{command::Run, context::Context};
@@ -229,12 +230,31 @@ impl<'a> Place<'a> {
                 let servers = tools.servers().map(|server| Candidate::new(server, "a server"));
                 servers.chain(tools.names(current)).collect()
             }
+            (["config", "explain"], 0) => self.settings(current),
             _ => {
                 let mut positionals = self.command.get_positionals();
                 match positionals.nth(index).or_else(|| self.command.get_positionals().last()) {
                     Some(arg) => self.values(arg),
                     None => Vec::new(),
                 }
+            }
+        }
+    }
+
+    /// `SERVER`, `SERVER.SETTING`, or a setting of the top of a file.
+    fn settings(&self, current: &str) -> Vec<Candidate> {
+        let servers = self.tools();
+        let of_server = current
+            .split_once('.')
+            .filter(|(name, _)| servers.servers().any(|server| server == *name));
+        match of_server {
+            Some((server, _)) => Loaded::settings(true)
+                .map(|(name, about)| Candidate::new(format!("{server}.{name}"), about))
+                .collect(),
+            None => {
+                let names = servers.servers().map(|server| Candidate::new(server, "a server"));
+                let settings = Loaded::settings(false).map(|(name, about)| Candidate::new(name, about));
+                names.chain(settings).collect()
             }
         }
     }

@@ -9,13 +9,13 @@ use super::{
 use crate::{
     choice::{AuthKind, TransportKind},
     field::{DefaultValue, Field, Floor, Kind, Via},
+    floor::{at_least_default, names_others, weaker},
     from_setting,
     key::{
         LIMIT, Nested, ONE_OR_MORE, choice, either, flag, foreign, list, map, nested, number, optional_choice,
         optional_duration, secret, text, texts, word_kind,
     },
     preset::Preset,
-    project_floor::{at_least_default, names_others, weaker},
     sandbox::{SandboxLevel, sandbox},
     setting::{Setting, Text},
     settings::settings,
@@ -36,7 +36,10 @@ settings! {
             .live();
         /// The program to start: a path, or a name that is looked up on the child's PATH. A list is the program and its first arguments. No shell
         /// parses it.
-        command: Option<Vec<Text>> = either(ONE_OR_MORE, None, DefaultValue::None).aka(&["cmd", "program"]).via(from_setting::argv).common();
+        command: Option<Vec<Text>> = either(ONE_OR_MORE, None, DefaultValue::None)
+            .aka(&["cmd", "program"])
+            .via(from_setting::argv)
+            .common();
         /// The arguments of the program; each element stays one argument.
         args: Vec<Text> = texts().aka(&["arguments"]).stdio().common();
         /// Environment variables that are set for the process.
@@ -95,7 +98,10 @@ settings! {
         /// How long the headers of `headers_helper` are used; without it, until the server refuses them.
         headers_helper_ttl: Option<Duration> = optional_duration(LIMIT).remote();
         /// Short for `oauth.scopes`.
-        scopes: Vec<String> = either(ONE_OR_MORE, Vec::new(), DefaultValue::EmptyList).via(from_setting::scopes).aka(&["oauth_scopes"]).remote();
+        scopes: Vec<String> = either(ONE_OR_MORE, Vec::new(), DefaultValue::EmptyList)
+            .via(from_setting::scopes)
+            .aka(&["oauth_scopes"])
+            .remote();
         /// Short for `oauth.resource`.
         oauth_resource: Option<String> = text().remote();
         /// TLS settings of the connection.

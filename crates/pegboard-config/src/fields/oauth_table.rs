@@ -34,7 +34,9 @@ settings! {
         algorithm: Option<SigningAlg> = optional_choice().aka(&["alg", "signing_algorithm"]);
         // The request.
         /// The scopes to request: a list, or a text with spaces between them. With none, the server says which it needs.
-        scopes: Vec<String> = either(ONE_OR_MORE, Vec::new(), DefaultValue::EmptyList).via(from_setting::scopes).aka(&["scope", "oauth_scopes"]);
+        scopes: Vec<String> = either(ONE_OR_MORE, Vec::new(), DefaultValue::EmptyList)
+            .via(from_setting::scopes)
+            .aka(&["scope", "oauth_scopes"]);
         /// How a token is obtained: a person signs in, the client's own credentials are enough, or another token is exchanged for it.
         grant: Option<GrantKind> = optional_choice().aka(&["grant_type"]).shown(DefaultValue::Text("authorization_code"));
         /// The resource indicator of token requests; by default the resource that the server names, or its URL.

@@ -29,25 +29,10 @@ settings! {
         /// How to sign in with OAuth; the same as `oauth` of the server.
         oauth: Nested<oauth::In> = nested(Kind::Either(&[Kind::Bool, Kind::Table(&oauth::SECTION)]));
     }
-    unkeyed {
-        oauth::client_id.field.doc("Short for `oauth.client_id`.");
-        oauth::client_secret.field.doc("Short for `oauth.client_secret`.");
-        oauth::client_secret_file.field.doc("Short for `oauth.client_secret_file`.");
-        oauth::private_key.field.doc("Short for `oauth.private_key`.");
-        oauth::private_key_file.field.doc("Short for `oauth.private_key_file`.");
-        oauth::key_id.field.doc("Short for `oauth.key_id`.");
-        oauth::algorithm.field.doc("Short for `oauth.algorithm`.");
-        oauth::scopes.field.doc("Short for `oauth.scopes`.");
-        oauth::grant.field.doc("Short for `oauth.grant`.");
-        oauth::token_url.field.doc("Short for `oauth.token_url`.");
-        oauth::authorization_url.field.doc("Short for `oauth.authorization_url`.");
-        oauth::issuer.field.doc("Short for `oauth.issuer`.");
-        oauth::resource.field.doc("Short for `oauth.resource`.");
-        oauth::audience.field.doc("Short for `oauth.audience`.");
-        oauth::subject_token.field.doc("Short for `oauth.subject_token`.");
-        oauth::subject_token_file.field.doc("Short for `oauth.subject_token_file`.");
-        oauth::assertion.field.doc("Short for `oauth.assertion`.");
-        oauth::assertion_file.field.doc("Short for `oauth.assertion_file`.");
+    short_for oauth {
+        client_id client_secret client_secret_file private_key private_key_file key_id algorithm scopes grant
+        token_url authorization_url issuer resource audience subject_token subject_token_file assertion
+        assertion_file
     }
 }
 

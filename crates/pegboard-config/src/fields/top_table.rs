@@ -2,12 +2,12 @@
 
 use std::collections::BTreeMap;
 
-use super::SERVER;
+use super::server_table::SERVER;
 use crate::{
     audit::audit,
     field::{Applies, DefaultValue, Field, ForAll, InProject, Kind, Usage},
     key::{Nested, choice, either, foreign, map, nested, number, plain, unparsed},
-    policy::{Queue, masking, queue},
+    policy::{Queue, mask_settings::masking, queue},
     preset::Preset,
     serve::serve,
     settings::settings,
@@ -20,7 +20,8 @@ settings! {
         /// The preset that provides the defaults of every server.
         preset: Preset = choice().common();
         /// Queues that calls wait in, by name, with the most calls in flight at once.
-        queues: BTreeMap<String, Queue> = map(&Kind::Either(&[number(1, 1_000_000), Kind::Table(&queue::SECTION)])).in_project(InProject::Queues);
+        queues: BTreeMap<String, Queue> = map(&Kind::Either(&[number(1, 1_000_000), Kind::Table(&queue::SECTION)]))
+            .in_project(InProject::Queues);
         /// What is masked in the output of every server.
         masking: Nested<masking::In> = nested(Kind::Either(&[Kind::Bool, Kind::Table(&masking::SECTION)]))
             .protects()
@@ -32,7 +33,10 @@ settings! {
             .in_project(InProject::LeftOut)
             .common();
         /// How tools are named for models: a style, or a template such as `{server}_{tool}`.
-        naming: NameStyle = either(NAMING_KINDS, NameStyle::Dunder, DefaultValue::Text("dunder")).syntax(|text| unparsed(NameStyle::parse(text)), "").in_project(InProject::IfUnset).common();
+        naming: NameStyle = either(NAMING_KINDS, NameStyle::Dunder, DefaultValue::Text("dunder"))
+            .syntax(|text| unparsed(NameStyle::parse(text)), "")
+            .in_project(InProject::IfUnset)
+            .common();
         /// Named views: parts of the board for clients of the gateway, by name.
         views: BTreeMap<String, Nested<view::In>> = map(&Kind::Table(&view::SECTION)).in_project(InProject::Views).common();
         /// Settings of the gateway, `pegboard serve`.

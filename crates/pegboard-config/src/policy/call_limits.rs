@@ -4,7 +4,7 @@ use std::{fmt, time::Duration};
 
 use serde::{Deserialize, Serialize};
 
-use crate::{choice::words, duration_text, key::unless, units};
+use crate::{choice::words, duration_text, from_setting::FromSetting, key::unless, setting::Setting, units};
 
 /// The most calls of one principal, or of one view without a principal, within a period. Written `60/min`, `5/s` or `100/10m`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -67,6 +67,27 @@ impl Rate {
         let problem = "must be a number of calls and a period of up to a day, such as `60/min` or `100/10m`";
         unless(Self::parse(text).is_some(), problem)
     }
+}
+
+/// A rate that does not parse is reported when the config is checked.
+impl FromSetting for Rate {
+    fn from_setting(setting: &Setting) -> Option<Self> {
+        match setting {
+            Setting::Text(text) => Self::parse(&text.value),
+            _ => None,
+        }
+    }
+}
+
+/// Whether a rate allows more calls at once or over time.
+pub(crate) fn is_faster(own: Rate, floor: Rate) -> bool {
+    let at_once = own.calls > floor.calls;
+    at_once || u128::from(own.calls) * floor.per.as_nanos() > u128::from(floor.calls) * own.per.as_nanos()
+}
+
+/// Whether a limit of repeated calls is higher; zero means no limit.
+pub(crate) fn allows_more_repeats(own: usize, floor: usize) -> bool {
+    floor != 0 && (own == 0 || own > floor)
 }
 
 impl fmt::Display for Rate {

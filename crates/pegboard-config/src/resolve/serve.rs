@@ -7,15 +7,14 @@ use std::{
 
 use jiff::Timestamp;
 
-use super::{gateway, serve_oauth};
+use super::{gateway, serve_oauth, views};
 use crate::{
     expand::Env,
     fields::{TopTable, serve as fields, serve_tls, token, top},
-    from_setting::FromSetting as _,
     key::Table,
-    problem::{Problem, Report, Severity, join},
+    problem::{Problem, Report, join},
     relative_path,
-    serve::{ServeConfig, ServeTls, TokenConfig},
+    serve::{ServeConfig, ServeTls, TokenConfig, web_address::is_endpoint},
     setting::{Setting, Values},
     view::ViewConfig,
 };
@@ -73,50 +72,12 @@ fn check_listen(table: Table<'_, fields::In>, path: &str, report: &mut Report) {
 
 fn check_public_url(table: Table<'_, fields::In>, path: &str, report: &mut Report) {
     if let Some(found) = table.find(&fields::public_url)
-        && table
-            .get(&fields::public_url)
-            .is_some_and(|url| !serve_oauth::is_endpoint(&url))
+        && table.get(&fields::public_url).is_some_and(|url| !is_endpoint(&url))
     {
         let hint = "name the `https` URL of the gateway; without one, people sign in with `pegboard login NAME --principal WHO` on its machine";
         let message = "is not `https`, so the gateway has no page on which people sign in to servers";
         report.warn_with(found.at, &join(path, &found.key), message, hint);
     }
-}
-
-/// The names of `hosts` that are valid.
-pub(crate) fn hosts(setting: &Setting) -> Option<Vec<String>> {
-    valid(setting, is_host)
-}
-
-/// The values of `origins` that are valid.
-pub(crate) fn origins(setting: &Setting) -> Option<Vec<String>> {
-    valid(setting, is_origin)
-}
-
-fn valid(setting: &Setting, is_valid: fn(&str) -> bool) -> Option<Vec<String>> {
-    let texts = Vec::<String>::from_setting(setting)?.into_iter();
-    Some(texts.filter(|text| is_valid(text)).collect())
-}
-
-/// The URL under which clients reach the gateway, if it is valid.
-pub(crate) fn public_url<T: From<String>>(setting: &Setting) -> Option<T> {
-    let text = String::from_setting(setting)?;
-    serve_oauth::parse_public_url(&text).map(T::from)
-}
-
-/// A name or an address, with or without a port. A wildcard would let in every page that rebinds its name to this machine.
-pub(crate) fn is_host(text: &str) -> bool {
-    let is_part = |c: char| c.is_ascii_alphanumeric() || "-._:[]".contains(c);
-    !text.is_empty() && text.len() <= 255 && text.chars().all(is_part)
-}
-
-/// A scheme and a host, as browsers send them: without a path, and without a slash at the end.
-pub(crate) fn is_origin(text: &str) -> bool {
-    let Some((scheme, host)) = text.split_once("://") else {
-        return false;
-    };
-    let is_scheme = !scheme.is_empty() && scheme.chars().all(|c| c.is_ascii_alphanumeric() || "+-.".contains(c));
-    is_scheme && is_host(host)
 }
 
 /// The files of the certificate, if both are named.
@@ -159,7 +120,10 @@ pub(crate) fn serve(values: TopTable<'_>, views: &BTreeMap<String, ViewConfig>) 
         unusable.extend(entries.keys().cloned());
     }
     for (name, entry) in table.tables(&fields::tokens) {
-        problems.extend(unknown_view(name, entry, views));
+        let view = entry.find(&token::view).zip(entry.get(&token::view));
+        problems.extend(
+            view.and_then(|(found, view)| views::unknown(views, &view, found, &format!("serve.tokens.{name}"))),
+        );
         if let Some(token) = usable(entry, views) {
             unusable.remove(name);
             tokens.insert(name.clone(), token);
@@ -185,60 +149,4 @@ fn usable(entry: Table<'_, token::In>, views: &BTreeMap<String, ViewConfig>) -> 
     let has_view = token.view.as_ref().is_none_or(|view| views.contains_key(view));
     let has_expiry = token.expires.is_some() || entry.find(&token::expires).is_none();
     (has_view && has_expiry).then_some(token)
-}
-
-/// The error of a token whose view does not exist or has errors.
-fn unknown_view(name: &str, entry: Table<'_, token::In>, views: &BTreeMap<String, ViewConfig>) -> Option<Problem> {
-    let (found, view) = (entry.find(&token::view)?, entry.get(&token::view)?);
-    if views.contains_key(&view) {
-        return None;
-    }
-    let known: Vec<&str> = views.keys().map(String::as_str).collect();
-    Some(Problem {
-        severity: Severity::Error,
-        file: found.file.to_string(),
-        line: Some(found.at.line),
-        field: format!("serve.tokens.{name}.{}", found.key),
-        message: format!("there is no view `{}`", view.escape_debug()),
-        hint: Some(match known.as_slice() {
-            [] => "no view is configured, or all have errors".to_owned(),
-            known => format!("the views are {}", known.join(", ")),
-        }),
-    })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::from_setting::address;
-
-    #[test]
-    fn addresses_hosts_and_origins_are_recognised() {
-        for (text, expected) in [
-            ("127.0.0.1:7337", Some("127.0.0.1:7337")),
-            ("[::1]:80", Some("[::1]:80")),
-            ("localhost:0", Some("127.0.0.1:0")),
-            ("0.0.0.0:7337", Some("0.0.0.0:7337")),
-            ("127.0.0.1", None),
-            ("example.com:80", None),
-            (":7337", None),
-            ("localhost:99999", None),
-        ] {
-            assert_eq!(
-                address(text).map(|found| found.to_string()).as_deref(),
-                expected,
-                "{text}"
-            );
-        }
-        for host in ["gateway", "gateway.example.com:8443", "[::1]", "10.0.0.1"] {
-            assert!(is_host(host), "{host}");
-            assert!(is_origin(&format!("https://{host}")), "{host}");
-        }
-        for bad in ["", "*", "*.example.com", "a b", "a/b", "https://a"] {
-            assert!(!is_host(bad), "{bad}");
-        }
-        for bad in ["", "null", "*", "https://", "https://a/", "a.example.com"] {
-            assert!(!is_origin(bad), "{bad}");
-        }
-    }
 }

@@ -2,14 +2,13 @@
 
 use std::collections::BTreeMap;
 
-use url::{Host, Url};
-
+use super::views;
 use crate::{
     fields::{
         serve as fields, serve_oauth as oauth_fields, serve_oauth_introspection as endpoint, serve_oauth_rule as rule,
     },
     key::Table,
-    problem::{Problem, Report, Severity, join},
+    problem::{Problem, Report, join},
     serve::{OAuthIntrospection, OAuthRule, ServeOAuth},
     view::ViewConfig,
 };
@@ -148,88 +147,7 @@ fn unknown_views(table: OAuthTable<'_>, views: &BTreeMap<String, ViewConfig>) ->
     let rules = table.list(&oauth_fields::rules).into_iter().enumerate();
     let unknown = rules.filter_map(|(index, entry)| {
         let (found, view) = (entry.find(&rule::view)?, entry.get(&rule::view)?);
-        if views.contains_key(&view) {
-            return None;
-        }
-        let known: Vec<&str> = views.keys().map(String::as_str).collect();
-        Some(Problem {
-            severity: Severity::Error,
-            file: found.file.to_string(),
-            line: Some(found.at.line),
-            field: format!("serve.oauth.rules[{index}].{}", found.key),
-            message: format!("there is no view `{}`", view.escape_debug()),
-            hint: Some(match known.as_slice() {
-                [] => "no view is configured, or all have errors".to_owned(),
-                known => format!("the views are {}", known.join(", ")),
-            }),
-        })
+        views::unknown(views, &view, found, &format!("serve.oauth.rules[{index}]"))
     });
     unknown.collect()
-}
-
-/// The URL under which clients reach the gateway, without a slash at its end.
-pub(crate) fn parse_public_url(text: &str) -> Option<String> {
-    let url = plain_url(text)?;
-    (matches!(url.scheme(), "http" | "https") && url.query().is_none())
-        .then(|| url.as_str().trim_end_matches('/').to_owned())
-}
-
-/// Returns `true` for an https URL, and for an http one on this machine.
-pub(crate) fn is_endpoint(text: &str) -> bool {
-    plain_url(text).is_some_and(|url| match url.scheme() {
-        "https" => true,
-        "http" => match url.host() {
-            Some(Host::Domain(name)) => name == "localhost",
-            Some(Host::Ipv4(ip)) => ip.is_loopback(),
-            Some(Host::Ipv6(ip)) => ip.is_loopback(),
-            None => false,
-        },
-        _ => false,
-    })
-}
-
-/// A URL with a host, and without user and fragment.
-fn plain_url(text: &str) -> Option<Url> {
-    let url = Url::parse(text).ok()?;
-    let is_plain = url.has_host() && url.username().is_empty() && url.password().is_none() && url.fragment().is_none();
-    is_plain.then_some(url)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn an_endpoint_is_on_https_or_on_this_machine() {
-        for (text, expected) in [
-            ("https://login.example.com", true),
-            ("https://login.example.com/realms/a", true),
-            ("http://127.0.0.1:8080/a", true),
-            ("http://localhost", true),
-            ("http://[::1]:1", true),
-            ("http://login.example.com", false),
-            ("http://10.0.0.1", false),
-            ("https://user@login.example.com", false),
-            ("https://login.example.com/keys?app=b", true),
-            ("https://login.example.com#a", false),
-            ("file:///etc/passwd", false),
-            ("login.example.com", false),
-            ("", false),
-        ] {
-            assert_eq!(is_endpoint(text), expected, "{text}");
-        }
-    }
-
-    #[test]
-    fn the_public_url_has_no_slash_at_its_end() {
-        for (text, expected) in [
-            ("https://mcp.example.com/", Some("https://mcp.example.com")),
-            ("https://MCP.example.com", Some("https://mcp.example.com")),
-            ("http://gateway:7337/a/", Some("http://gateway:7337/a")),
-            ("ftp://mcp.example.com", None),
-            ("https://mcp.example.com?x", None),
-        ] {
-            assert_eq!(parse_public_url(text).as_deref(), expected, "{text}");
-        }
-    }
 }

@@ -8,7 +8,7 @@ use crate::{
     fields::{TopTable, top, view as fields},
     key::Table,
     problem::{Problem, Report, Severity},
-    setting::Values,
+    setting::{Found, Values},
     view::ViewConfig,
 };
 
@@ -31,6 +31,25 @@ fn view(table: Table<'_, fields::In>) -> ViewConfig {
         result: table.table(&fields::result).map(results::of_view),
         ..ViewConfig::default().overlay(table)
     }
+}
+
+/// The error of a setting that names a view which does not exist or has errors.
+pub(super) fn unknown(views: &BTreeMap<String, ViewConfig>, view: &str, found: &Found, table: &str) -> Option<Problem> {
+    if views.contains_key(view) {
+        return None;
+    }
+    let known: Vec<&str> = views.keys().map(String::as_str).collect();
+    Some(Problem {
+        severity: Severity::Error,
+        file: found.file.to_string(),
+        line: Some(found.at.line),
+        field: format!("{table}.{}", found.key),
+        message: format!("there is no view `{}`", view.escape_debug()),
+        hint: Some(match known.as_slice() {
+            [] => "no view is configured, or all have errors".to_owned(),
+            known => format!("the views are {}", known.join(", ")),
+        }),
+    })
 }
 
 /// Warns about views that name servers which are in no source.

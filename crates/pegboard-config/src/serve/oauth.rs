@@ -4,7 +4,7 @@ use std::{collections::BTreeSet, time::Duration};
 
 use serde::{Deserialize, Serialize};
 
-use super::token::TokenScope;
+use super::{token::TokenScope, web_address::is_endpoint};
 use crate::{
     choice::words,
     duration_text,
@@ -15,7 +15,6 @@ use crate::{
         text, texts, unless,
     },
     policy::Rate,
-    resolve::is_endpoint,
     setting::Text,
     settings::settings,
 };
@@ -37,7 +36,10 @@ settings! {
             .via(one_or_more);
         /// What tokens must name in `aud`: one value, or a list of which they must name one. Without it, the URLs of the gateway under
         /// `serve.public_url`.
-        audiences: Vec<String> = either(ONE_OR_MORE, Vec::new(), DefaultValue::None).called("audience").aka(&["audiences"]).via(one_or_more);
+        audiences: Vec<String> = either(ONE_OR_MORE, Vec::new(), DefaultValue::None)
+            .called("audience")
+            .aka(&["audiences"])
+            .via(one_or_more);
         /// The URL of the issuer's keys (JWKS). Without it, the issuer's metadata names it.
         jwks_url: Option<String> = text().syntax(wrong_url, HTTP_HINT).aka(&["jwks_uri"]);
         /// The algorithms that tokens may be signed with.
@@ -57,18 +59,12 @@ settings! {
         /// Whether ID tokens of OpenID Connect are accepted like access tokens, for issuers that make no others, such as Dex. An ID token is meant
         /// for the program that asked for it, so set it only if `audience` names none but the gateway.
         id_tokens: bool = flag(false);
-    }
-    keys {
         /// What holders of tokens may do. The first rule that matches decides; a token that no rule matches is refused.
-        rules: Vec<Nested<serve_oauth_rule::In>> = list(&Kind::Table(&serve_oauth_rule::SECTION)).aka(&["rule"]).shown(DefaultValue::EmptyList);
+        rules: Vec<Nested<serve_oauth_rule::In>> => Vec<OAuthRule> = list(&Kind::Table(&serve_oauth_rule::SECTION))
+            .aka(&["rule"])
+            .shown(DefaultValue::EmptyList);
         /// Where tokens are checked that are no JWT (RFC 7662).
-        introspection: Nested<serve_oauth_introspection::In> = nested(Kind::Table(&serve_oauth_introspection::SECTION));
-    }
-    fields {
-        /// What the holders of tokens may do. The first rule that matches decides; without one the token is refused.
-        rules: Vec<OAuthRule> = Vec::new();
-        /// Where opaque tokens are checked.
-        introspection: Option<OAuthIntrospection> = None;
+        introspection: Nested<serve_oauth_introspection::In> => Option<OAuthIntrospection> = nested(Kind::Table(&serve_oauth_introspection::SECTION));
     }
 }
 

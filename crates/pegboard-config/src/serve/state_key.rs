@@ -9,6 +9,7 @@ use base64::{
 };
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error as _};
 
+use crate::{from_setting::FromSetting, setting::Setting};
 use pegboard_base::secret::Secret;
 
 /// A key of 32 bytes, written in base64. It is hidden wherever it is printed.
@@ -78,6 +79,13 @@ impl<'de> Deserialize<'de> for StateKey {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let text = Secret::deserialize(deserializer)?;
         Self::parse(text.expose()).map_err(D::Error::custom)
+    }
+}
+
+/// A key that does not parse is reported when the config is checked.
+impl FromSetting for StateKey {
+    fn from_setting(setting: &Setting) -> Option<Self> {
+        Self::parse(&String::from_setting(setting)?).ok()
     }
 }
 

@@ -318,6 +318,10 @@ fn wrong_settings_of_access_tokens_are_reported_and_admit_nobody() {
             "serve.oauth.rules[0].scopes: a rule needs",
         ),
         (
+            format!("{GOOD}{RULE}rate = 'often'\n"),
+            "serve.oauth.rules[0].rate: must be a number of calls and a period",
+        ),
+        (
             format!("{GOOD}{RULE}look = 'x'\n"),
             "serve.oauth.rules[0].look: there is no such setting",
         ),

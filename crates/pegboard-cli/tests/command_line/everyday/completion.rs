@@ -60,6 +60,15 @@ fn servers_tools_arguments_and_values_are_completed_without_starting_a_server() 
             &["install", "cursor", "cla"],
             "claude-desktop\tClaude Desktop\nclaude\tClaude Code\n",
         ),
+        (&["config", "explain", "f"], "fx\ta server\n"),
+        (
+            &["config", "explain", "max_serv"],
+            "max_servers\tThe most servers; further ones are refused.\n",
+        ),
+        (
+            &["config", "explain", "fx.max_pag"],
+            "fx.max_pages\tThe most pages of one listing.\n",
+        ),
         (&["call", "--save", ""], ""),
         (&["call", "nothing.here", ""], ""),
     ] {

@@ -6,7 +6,7 @@ use proptest::prelude::*;
 
 use super::*;
 use pegboard_base::secret::{SafeUrl, Secret};
-use pegboard_config::{Auth, Command, Endpoint, EnvPolicy, EraChoice, Scope, Start, Transport};
+use pegboard_config::{Auth, Command, Endpoint, EnvPolicy, EraChoice, Pins, Scope, Start, ToolPolicy, Transport};
 
 type Servers = BTreeMap<ServerName, ServerConfig>;
 
@@ -91,6 +91,11 @@ fn what_a_connection_is_made_of_replaces_it() {
     check(&stdio, "message_bytes", "replace", |c| c.limits.max_message = 1);
     check(&stdio, "write", "replace", |c| c.limits.write_timeout = Duration::ZERO);
     check(&stdio, "stop", "replace", |c| c.limits.stop_timeout = Duration::ZERO);
+    check(&stdio, "pins", "replace", |c| c.policy.pins = Pins::Block);
+    check(&stdio, "tool_schemas", "replace", |c| {
+        c.tool_schemas.insert("a".into(), serde_json::json!({}));
+    });
+    check(&stdio, "hidden", "replace", |c| c.hidden.push(Secret::new("s3cret")));
 }
 
 #[test]
@@ -108,6 +113,16 @@ fn what_is_looked_at_at_each_call_retunes_it() {
     check(&stdio, "in_flight", "retune", |c| c.limits.max_in_flight = 1);
     check(&stdio, "queue", "retune", |c| c.policy.queue = Some("slow".into()));
     check(&stdio, "trust", "retune", |c| c.policy.trust = true);
+    check(&stdio, "restart", "retune", |c| c.policy.restart.enabled = false);
+    check(&stdio, "health", "retune", |c| c.policy.health.interval = None);
+    check(&stdio, "masking", "retune", |c| c.policy.masking.enabled = false);
+    check(&stdio, "tools", "retune", |c| {
+        c.policy.tool_queues.insert("a".into(), "slow".into());
+        c.policy.tools.insert("a".into(), ToolPolicy::default());
+    });
+    let mut rooted = stdio.clone();
+    rooted.roots.push("file:///tmp".into());
+    check(&rooted, "roots", "retune", |c| c.roots.push("file:///srv".into()));
 }
 
 #[test]
