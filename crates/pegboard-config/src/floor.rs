@@ -29,6 +29,6 @@ pub(super) fn weaker<T: FromSetting>(own: &Setting, users: Option<&Setting>, is_
 }
 
 /// Whether a list has values that the other one lacks. An empty list means all.
-pub(super) fn names_others<T: PartialEq>(own: Vec<T>, floor: Vec<T>) -> bool {
+pub(super) fn names_others<T: PartialEq>(own: &[T], floor: &[T]) -> bool {
     own.is_empty() || own.iter().any(|value| !floor.contains(value))
 }

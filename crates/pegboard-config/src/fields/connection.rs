@@ -31,7 +31,7 @@ settings! {
         transports: Vec<TransportKind> = list(&word_kind::<TransportKind>())
             .aka(&["allow_transports"])
             .protects()
-            .floor(Floor::Users(|own, users| weaker(own, users, names_others::<TransportKind>)))
+            .floor(Floor::Users(|own, users| weaker(own, users, |own: Vec<TransportKind>, users: Vec<_>| names_others(&own, &users))))
             .for_all_as("The transports that servers may use; a server's own list overrides it.", &["allow_transports"])
             .live();
         /// The program to start: a path, or a name that is looked up on the child's PATH. A list is the program and its first arguments. No shell
