@@ -17,6 +17,7 @@
 
 pub mod caller;
 pub mod deadline;
+pub mod diagnosis;
 pub mod hint;
 pub mod json_scan;
 #[cfg(feature = "keyring")]
