@@ -16,6 +16,7 @@ use super::{
     tree::{Entry, Node, Place, Value},
     units,
 };
+use pegboard_base::diagnosis::{Code, Edit};
 
 /// Validates tables of one file.
 pub(super) struct TableChecker<'a> {
@@ -101,7 +102,8 @@ impl<'a> TableChecker<'a> {
 
     fn unknown(&mut self, section: &'static Section, entry: &Entry, field: &str) {
         let message = "there is no such setting";
-        match section.nearest(&entry.key) {
+        let nearest = section.nearest(&entry.key);
+        match nearest {
             Some(name) => self
                 .report
                 .error_with(entry.at, field, message, format!("did you mean `{name}`?")),
@@ -112,6 +114,11 @@ impl<'a> TableChecker<'a> {
                 "`pegboard config schema` lists the settings there are",
             ),
         }
+        let rename = nearest.map(|name| Edit::Rename {
+            key: field.to_owned(),
+            to: name.to_owned(),
+        });
+        self.report.name_last(Code::UnknownSetting, rename);
     }
 
     fn field(&mut self, found: Match, entry: &Entry, path: &str) -> Option<Setting> {

@@ -23,7 +23,7 @@ use super::{
     spelling::{nearest, snake},
     tree::{Entry, Format, Value},
 };
-use pegboard_base::name::ServerName;
+use pegboard_base::{diagnosis::Code, name::ServerName};
 use pegboard_mask::Masking;
 
 /// What to do about a project file that is not approved.
@@ -424,6 +424,7 @@ fn without_stray_servers(entries: Vec<Entry>, report: &mut Report) -> Vec<Entry>
             Some(hint) => {
                 let path = join("", &entry.key);
                 report.error_with(entry.at, &path, "there is no such setting", hint);
+                report.name_last(Code::UnknownSetting, None);
             }
             None => rest.push(entry),
         }

@@ -13,7 +13,10 @@ use super::{
     transport::{Command, Endpoint, Transport},
     tree::{Entry, Value},
 };
-use pegboard_base::secret::SafeUrl;
+use pegboard_base::{
+    diagnosis::{self, Diagnosis},
+    secret::SafeUrl,
+};
 
 /// A server whose config has errors, or whose project file is not approved. It keeps its name and its status row, so that its absence is visible.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
@@ -29,6 +32,9 @@ pub struct Misconfigured {
     pub required: bool,
     /// The project file that must be approved before the server is used; `None` if the config has errors.
     pub pending_trust: Option<PathBuf>,
+    /// What is wrong, as data: the first error.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub diagnosis: Option<Box<Diagnosis>>,
 }
 
 /// A misconfigured server as it is read.
@@ -40,6 +46,8 @@ struct StoredMisconfigured {
     transport: Option<String>,
     required: bool,
     pending_trust: Option<PathBuf>,
+    #[serde(deserialize_with = "diagnosis::known")]
+    diagnosis: Option<Box<Diagnosis>>,
 }
 
 // Not derived: serde would take the lifetime of `transport` for that of the input.
@@ -56,6 +64,7 @@ impl<'de> Deserialize<'de> for Misconfigured {
                 .and_then(|name| known.into_iter().find(|kind| *kind == name)),
             required: stored.required,
             pending_trust: stored.pending_trust,
+            diagnosis: stored.diagnosis,
         })
     }
 }
@@ -85,12 +94,13 @@ impl Misconfigured {
             // An unapproved file does not decide whether the board is ready.
             required: false,
             pending_trust: Some(file),
+            diagnosis: None,
         }
     }
 
     /// Creates the entry of a server with these settings and errors. `required` holds for servers that do not set it themselves.
     pub(super) fn new<'a>(settings: &[Entry], required: bool, errors: impl Iterator<Item = &'a Problem>) -> Self {
-        let (mut why, mut problems) = (Vec::new(), Vec::new());
+        let (mut why, mut problems, mut diagnosis) = (Vec::new(), Vec::new(), None);
         for error in errors {
             let setting = error.field.splitn(3, '.').nth(2);
             why.push(match setting {
@@ -98,6 +108,7 @@ impl Misconfigured {
                 None => error.message.clone(),
             });
             problems.push(error.to_string());
+            diagnosis.get_or_insert_with(|| Box::new(error.diagnosis()));
         }
         if why.is_empty() {
             // Beyond `MAX_PROBLEMS`, problems are only counted.
@@ -109,6 +120,7 @@ impl Misconfigured {
             transport: transport(settings),
             required: find(settings, &server::required).map_or(required, |own| *own == Value::Bool(true)),
             pending_trust: None,
+            diagnosis,
         }
     }
 }

@@ -6,7 +6,7 @@ use std::{
     path::Path,
 };
 
-use pegboard_base::private_file;
+use pegboard_base::{diagnosis::Code, private_file};
 
 /// Whether a symbolic link at the end of a path is followed, and to what.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -25,6 +25,7 @@ pub(super) enum Links {
 pub(super) struct FileError {
     pub(super) message: String,
     pub(super) hint: Option<String>,
+    pub(super) code: Code,
 }
 
 impl FileError {
@@ -32,6 +33,7 @@ impl FileError {
         Self {
             message: message.into(),
             hint: hint.map(str::to_owned),
+            code: Code::ConfigUnreadable,
         }
     }
 }
@@ -56,7 +58,7 @@ pub(super) fn read(path: &Path, max_bytes: usize, links: Links) -> Result<String
     let mut bytes = Vec::new();
     let limit = u64::try_from(max_bytes).unwrap_or(u64::MAX).saturating_add(1);
     file.take(limit).read_to_end(&mut bytes).map_err(unreadable)?;
-    String::from_utf8(bytes).map_err(|_| FileError::new("is not UTF-8 text", None))
+    String::from_utf8(bytes).map_err(|_| FileError::new("is not UTF-8 text", Some("save the file as UTF-8")))
 }
 
 fn open(path: &Path, links: Links) -> std::io::Result<File> {
@@ -81,10 +83,13 @@ fn refuse_foreign(meta: &Metadata) -> Result<(), FileError> {
     }
     // A pipe or a terminal has no content that could be changed beforehand.
     match meta.is_file() && is_open_to_others(meta) {
-        true => Err(FileError::new(
-            "other users may write to it and so choose what is started",
-            Some("`chmod go-w` it"),
-        )),
+        true => Err(FileError {
+            code: Code::ConfigWritable,
+            ..FileError::new(
+                "other users may write to it and so choose what is started",
+                Some("`chmod go-w` it"),
+            )
+        }),
         false => Ok(()),
     }
 }

@@ -5,7 +5,11 @@ use std::{fmt, sync::Arc};
 use serde::{Deserialize, Serialize};
 
 use super::tree::Place;
-use pegboard_base::{hint::Hint, label::label};
+use pegboard_base::{
+    diagnosis::{self, Cause, Code, Diagnosis, Edit, Step},
+    hint::Hint,
+    label::label,
+};
 
 /// The severity of a problem.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -46,12 +50,42 @@ pub struct Problem {
     pub message: String,
     /// How to fix it.
     pub hint: Option<String>,
+    /// The stable word for what is wrong, such as `unknown-setting`.
+    #[serde(default = "unnamed")]
+    pub code: Code,
+    /// A change of the file that mends it, if one is known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub edit: Option<Edit>,
+    /// The environment variable that is not set, if that is what is wrong.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub variable: Option<String>,
+}
+
+/// The code of a problem that was stored without one.
+fn unnamed() -> Code {
+    Code::ConfigError
 }
 
 impl Problem {
     /// Whether it is an error.
     pub fn is_error(&self) -> bool {
         self.severity == Severity::Error
+    }
+
+    /// What is wrong, as data.
+    pub fn diagnosis(&self) -> Diagnosis {
+        let place = match self.server() {
+            Some(server) => diagnosis::Place::server(server),
+            None => diagnosis::Place::default(),
+        };
+        let place = place.setting(&self.file, self.line, &self.field);
+        let cause = match &self.variable {
+            Some(name) => Cause::Variable { name: name.clone() },
+            None => Cause::Setting,
+        };
+        let mut diagnosis = Diagnosis::new(self.code, Step::Config, cause).at(place);
+        diagnosis.edit.clone_from(&self.edit);
+        diagnosis
     }
 
     /// The name of the server that the problem is about.
@@ -135,6 +169,26 @@ impl Report {
         self.add(severity, None, "", message.into(), hint);
     }
 
+    /// Names the problem that was reported last, with the change that mends it.
+    pub(super) fn name_last(&mut self, code: Code, edit: Option<Edit>) {
+        // The last one may have been left out.
+        if self.left_out == 0
+            && let Some(last) = self.problems.last_mut()
+        {
+            (last.code, last.edit) = (code, edit);
+        }
+    }
+
+    /// Names the variable that is not set in the problem that was reported last.
+    pub(super) fn name_variable(&mut self, variable: &str) {
+        self.name_last(Code::VariableUnset, None);
+        if self.left_out == 0
+            && let Some(last) = self.problems.last_mut()
+        {
+            last.variable = Some(variable.to_owned());
+        }
+    }
+
     /// The number of errors so far. A server is not used if it rises while the server is read.
     pub(super) fn errors(&self) -> usize {
         self.errors
@@ -161,6 +215,9 @@ impl Report {
                 field: String::new(),
                 message: format!("{} more problems are not shown", self.left_out),
                 hint: None,
+                code: Code::ConfigError,
+                edit: None,
+                variable: None,
             });
         }
         self.problems
@@ -179,6 +236,12 @@ impl Report {
             field: field.to_owned(),
             message,
             hint,
+            code: match severity {
+                Severity::Error => Code::ConfigError,
+                Severity::Warning => Code::ConfigWarning,
+            },
+            edit: None,
+            variable: None,
         });
     }
 }

@@ -23,7 +23,10 @@ use super::{
     setting::{Rank, Setting, Unchecked},
     tree::{self, Entry, Format, Node, Value},
 };
-use pegboard_base::secret::{HIDDEN, is_secret};
+use pegboard_base::{
+    diagnosis::Code,
+    secret::{HIDDEN, is_secret},
+};
 
 /// A project file as a person sees it before he approves it. Nothing in it is expanded or started.
 #[derive(Debug, Clone)]
@@ -43,6 +46,7 @@ impl ProjectFile {
         let mut report = Report::new(path.display().to_string());
         let failed = |mut report: Report, error: FileError| {
             report.file(Severity::Error, error.message, error.hint);
+            report.name_last(error.code, None);
             first_error(report, path)
         };
         let text = match text(path) {
@@ -380,6 +384,9 @@ fn first_error(report: Report, path: &Path) -> Problem {
     let problem = report.into_problems().into_iter().next();
     problem.unwrap_or_else(|| Problem {
         severity: Severity::Error,
+        code: Code::ConfigUnreadable,
+        edit: None,
+        variable: None,
         file: path.display().to_string(),
         line: None,
         field: String::new(),

@@ -7,7 +7,7 @@ use super::{
     problem::{Problem, Severity},
     setting::{Found, Values},
 };
-use pegboard_base::name::ServerName;
+use pegboard_base::{diagnosis::Code, name::ServerName};
 
 /// The queue that every board has.
 const DEFAULT: &str = "default";
@@ -61,6 +61,9 @@ fn problem(name: &ServerName, field: &str, queue: &str, found: &Found, config: &
     };
     Problem {
         severity: Severity::Warning,
+        code: Code::ConfigWarning,
+        edit: None,
+        variable: None,
         file: found.file.to_string(),
         line: Some(found.at.line),
         field: format!("servers.{name}.{field}"),

@@ -160,6 +160,7 @@ impl Source {
                 Ok(text) => (text, Format::of(path)),
                 Err(error) => {
                     report.file(Severity::Error, error.message, error.hint);
+                    report.name_last(error.code, None);
                     return None;
                 }
             },

@@ -74,14 +74,18 @@ impl TableChecker<'_> {
         match error {
             ExpandError::Missing(name) if self.lenient => {
                 self.report.warn(at, path, format!("variable `{name}` is not set"));
+                self.report.name_variable(name);
                 return true;
             }
-            ExpandError::Missing(name) => self.report.error_with(
-                at,
-                path,
-                format!("variable `{name}` is not set"),
-                format!("set it, or write `${{{name}:-default}}`"),
-            ),
+            ExpandError::Missing(name) => {
+                self.report.error_with(
+                    at,
+                    path,
+                    format!("variable `{name}` is not set"),
+                    format!("set it, or write `${{{name}:-default}}`"),
+                );
+                self.report.name_variable(name);
+            }
             ExpandError::Malformed {
                 written,
                 why: Malformed::Input,

@@ -17,7 +17,10 @@ use crate::{
     transport::{Auth, ClientCert, Endpoint, Tls, Transport},
     tree::Place,
 };
-use pegboard_base::secret::{SafeUrl, Secret};
+use pegboard_base::{
+    diagnosis::{Code, Edit},
+    secret::{SafeUrl, Secret},
+};
 
 pub(super) fn transport(
     context: &mut Context<'_>,
@@ -78,7 +81,13 @@ fn url(context: &mut Context<'_>, text: &Text) -> Option<SafeUrl> {
     let shown = secret_detection::shown_url(&text.written);
     let refuse = |context: &mut Context<'_>, what: &str| context.refuse(text.at, "url", &format!("`{shown}` {what}"));
     if let Some(scheme) = missing_scheme(text.value.trim()) {
-        return refuse(context, &format!("has no scheme; write `{scheme}://{shown}`"));
+        let refused = refuse(context, &format!("has no scheme; write `{scheme}://{shown}`"));
+        let prefix = Edit::Prefix {
+            key: join(context.path, "url"),
+            text: format!("{scheme}://"),
+        };
+        context.report.name_last(Code::UrlIncomplete, Some(prefix));
+        return refused;
     }
     let url = match SafeUrl::parse(text.value.trim()) {
         Ok(url) => url,
@@ -94,6 +103,7 @@ fn url(context: &mut Context<'_>, text: &Text) -> Option<SafeUrl> {
             "a secret is written in the URL",
             "use `auth` or `headers` with `${NAME}`",
         );
+        context.report.name_last(Code::SecretInClear, None);
     }
     Some(url.shown_as(shown))
 }
@@ -146,6 +156,7 @@ fn headers(context: &mut Context<'_>, values: ServerTable<'_>) -> Option<BTreeMa
                 good = false;
                 let message = format!("variable `{}` is not set", variable.written);
                 context.report.error(variable.at, &join(&path, &name), message);
+                context.report.name_variable(&variable.written);
             }
         }
     }
@@ -190,6 +201,7 @@ fn tls(context: &mut Context<'_>, values: ServerTable<'_>) -> Option<Tls> {
         context
             .report
             .warn(at, &field, "the server's certificate is not checked");
+        context.report.name_last(Code::CertificateUnchecked, None);
     }
     let client_cert = match (cert, key) {
         (Some(cert), Some(key)) => Some(ClientCert { cert, key }),

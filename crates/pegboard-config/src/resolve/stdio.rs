@@ -15,7 +15,10 @@ use crate::{
     transport::{Command, Rlimits},
     tree::Place,
 };
-use pegboard_base::secret::Secret;
+use pegboard_base::{
+    diagnosis::{Code, Edit},
+    secret::Secret,
+};
 
 pub(super) fn command(context: &mut Context<'_>, values: ServerTable<'_>) -> Option<Command> {
     let mut words = values.get(&server::command).unwrap_or_default();
@@ -93,16 +96,20 @@ fn hint_at_shell_line(context: &mut Context<'_>, program: &Text, args: &[Text]) 
     if args.is_empty() && !rest.is_empty() && !first.contains(['/', '\\']) {
         // The hint must not repeat secrets.
         let written: Vec<&str> = program.written.split_whitespace().skip(1).collect();
-        let hint = match secret_detection::literal_secret_args(&written).is_empty() {
+        let is_shown = secret_detection::literal_secret_args(&written).is_empty();
+        let key = join(context.path, "command");
+        let hint = match is_shown {
             true => format!("write `command = \"{first}\"` and `args = [{}]`", rest.join(", ")),
             false => "put the arguments in `args`".to_owned(),
         };
         context.report.warn_with(
             program.at,
-            &join(context.path, "command"),
+            &key,
             "is taken as one program name with spaces in it",
             &hint,
         );
+        let split = is_shown.then_some(Edit::SplitCommand { key });
+        context.report.name_last(Code::CommandLine, split);
     }
 }
 
@@ -116,6 +123,7 @@ fn warn_of_secrets(context: &mut Context<'_>, args: &[Text]) {
                 "an argument looks like a secret, and other users of the machine can see arguments",
                 "put it in `env` as `${NAME}`",
             );
+            context.report.name_last(Code::SecretInClear, None);
         }
     }
 }

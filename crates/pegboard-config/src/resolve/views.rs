@@ -11,6 +11,7 @@ use crate::{
     setting::{Found, Values},
     view::ViewConfig,
 };
+use pegboard_base::diagnosis::Code;
 
 /// Reports errors in the names of the views of one source.
 pub(super) fn check(values: &Values, report: &mut Report) {
@@ -68,6 +69,9 @@ pub(crate) fn unknown_servers(values: TopTable<'_>, config: &Config) -> Vec<Prob
             let names: Vec<&str> = known().map(pegboard_base::name::ServerName::as_str).collect();
             problems.push(Problem {
                 severity: Severity::Warning,
+                code: Code::ConfigWarning,
+                edit: None,
+                variable: None,
                 file: found.file.to_string(),
                 line: Some(found.at.line),
                 field: format!("views.{name}.{}", found.key),
