@@ -10,7 +10,8 @@ mod source;
 pub use caller_tokens::{CallerRights, CallerToken, CallerTokens};
 pub use credentials_key::{CredentialsKey, ViewCredentials};
 pub(crate) use issued::Issued;
-pub use provider::{Credential, CredentialError, CredentialReason, CredentialRequest, Credentials, Remedy};
+pub use provider::{Credential, CredentialError, CredentialReason, CredentialRequest, Credentials};
+pub use provider::{PersonTask, Remedy};
 #[cfg(any(feature = "http", feature = "websocket"))]
 pub use request_proof::PROOF_HEADER;
 pub use request_proof::RequestProof;

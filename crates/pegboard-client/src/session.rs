@@ -12,6 +12,7 @@ mod connect_spec;
 mod connection;
 mod connection_users;
 mod desired_state;
+mod diagnose;
 mod dispatch;
 #[cfg(test)]
 #[cfg(not(feature = "explore"))]
@@ -71,8 +72,9 @@ pub use call_result::CallResult;
 pub use catalog_listing::{ConfiguredTools, ListScope};
 pub use connect_spec::{ClientInfo, Spec};
 pub use desired_state::DesiredState;
+pub use diagnose::Stage;
 pub use era_memory::EraMemory;
-pub use fault::{Fault, FaultKind};
+pub use fault::{Fault, FaultKind, Flaw, Unreadable};
 pub use forward_request::ForwardRequest;
 pub use handshake::{ConnectError, connect};
 pub use host::{HostHandle, OnBehalf};

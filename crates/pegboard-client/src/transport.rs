@@ -62,7 +62,7 @@ pub(crate) use outgoing::{Envelope, ModernEnvelope, Outgoing};
 pub use plain_http_client::{failure_text, is_this_machine, pinned_client};
 #[cfg(feature = "http")]
 pub use plain_http_client::{plain_client, prepare};
-pub use request_failure::{ConnectFault, FailureKind, WireFailure};
+pub use request_failure::{ConnectFault, FailureKind, TlsFault, WireFailure};
 pub use server_error::ServerError;
 #[cfg(feature = "http")]
 pub use session_cleanup::clean_up_session;
@@ -71,7 +71,7 @@ pub use stdio::SpawnError;
 pub use stdio::{Pipes, RawProcess, StdinPipe};
 pub use target::Target;
 pub(crate) use wire::{Boxed, Inbox, Wire};
-pub use wire_end::{EndReason, WireEnd};
+pub use wire_end::{EndReason, Exit, WireEnd};
 
 use std::sync::Arc;
 

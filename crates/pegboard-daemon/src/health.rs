@@ -128,6 +128,7 @@ fn row(server: &ServerStatus, waits: &SignInWaits, with_error: bool) -> Value {
     }
     if let Some(error) = server.last_error.as_ref().filter(|_| with_error) {
         row["error"] = json!(error.message);
+        row["code"] = json!(error.code);
         row["hint"] = json!(waits.hint(server).or_else(|| error.hint.clone()));
     } else if server.awaits_connect && with_error {
         row["error"] = "nobody has connected it yet".into();

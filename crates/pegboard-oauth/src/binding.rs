@@ -72,7 +72,7 @@ impl Binding {
             return Ok(None);
         };
         Ok(Some(Self {
-            key: keys.get(stored).map_err(OAuthError::NeedsSignIn)?,
+            key: keys.get(stored).map_err(OAuthError::needs_another_sign_in)?,
             is_required: account.settings.dpop == Dpop::Required,
         }))
     }

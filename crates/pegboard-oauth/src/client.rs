@@ -158,7 +158,7 @@ impl OAuthClient {
         let credential = match &token.proof_key {
             None => Credential::bearer(token.token.expose()),
             Some(stored) => {
-                let key = self.inner.keys.get(stored).map_err(OAuthError::NeedsSignIn)?;
+                let key = self.inner.keys.get(stored).map_err(OAuthError::needs_another_sign_in)?;
                 Credential::bound(&token.token, Arc::new(TokenProof::new(key, &token.token)))
             }
         };

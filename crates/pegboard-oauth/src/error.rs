@@ -13,8 +13,13 @@ pub(super) const RETRY_AFTER: Duration = Duration::from_secs(15);
 #[non_exhaustive]
 pub enum OAuthError {
     /// Only a person can go on.
-    #[error("{0}; sign in to go on")]
-    NeedsSignIn(String),
+    #[error("{why}; sign in to go on")]
+    NeedsSignIn {
+        /// Why.
+        why: String,
+        /// Whether there was a sign-in, which has ended.
+        has_ended: bool,
+    },
     /// The server asks for more scopes again and again, although they were requested.
     #[error(
         "the server still refuses the token for lack of scopes ({0}), after they were requested; it is not asked again"
@@ -93,6 +98,11 @@ pub enum OAuthError {
 }
 
 impl OAuthError {
+    /// Only a sign-in helps, for another reason than the end of the last one.
+    pub(super) fn needs_another_sign_in(why: String) -> Self {
+        Self::NeedsSignIn { why, has_ended: false }
+    }
+
     /// The server itself cannot be reached.
     pub(super) fn down(account: &OAuthAccount, why: &HttpError) -> Self {
         let why = match why {
@@ -123,7 +133,7 @@ impl OAuthError {
 
     /// Whether a person has to sign in.
     pub fn needs_sign_in(&self) -> bool {
-        matches!(self, Self::NeedsSignIn(_))
+        matches!(self, Self::NeedsSignIn { .. })
     }
 
     /// Whether a later attempt may succeed without a change of the config or a sign-in.

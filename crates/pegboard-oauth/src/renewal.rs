@@ -137,7 +137,7 @@ impl Renewal<'_> {
         };
         if self.account.settings.grant.needs_person() {
             self.remember(&mut stored, wanted).await;
-            return Err(OAuthError::NeedsSignIn(format!(
+            return Err(OAuthError::needs_another_sign_in(format!(
                 "the server asks for more scopes ({})",
                 clipped(&challenge.scopes.join(" "))
             )));
@@ -408,7 +408,10 @@ impl Renewal<'_> {
         if let Some(challenge) = challenge {
             self.remember(&mut stored, challenge.clone().into()).await;
         }
-        Err(OAuthError::NeedsSignIn(why.to_owned()))
+        Err(OAuthError::NeedsSignIn {
+            why: why.to_owned(),
+            has_ended: stored.session.is_some(),
+        })
     }
 
     /// Keeps a challenge for the next sign-in. Writes only if it is new: every write is a change that others look at.

@@ -38,6 +38,8 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
+use pegboard_base::diagnosis::Diagnosis;
+
 /// The text of an error result without content.
 const SILENT: &str = "the tool reported an error without saying why";
 
@@ -96,6 +98,14 @@ impl Outcome {
             Self::Done(_) => None,
             Self::ToolFailed(answer) => answer.error_code,
             Self::Refused(failure) | Self::Lost(failure) => failure.code,
+        }
+    }
+
+    /// What is wrong with the server, as data.
+    pub fn diagnosis(&self) -> Option<&Diagnosis> {
+        match self {
+            Self::Done(_) | Self::ToolFailed(_) => None,
+            Self::Refused(failure) | Self::Lost(failure) => failure.diagnosis.as_deref(),
         }
     }
 

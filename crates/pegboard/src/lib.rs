@@ -290,6 +290,12 @@ pub mod deadline {
     pub use pegboard_base::deadline::{Deadline, Passed};
 }
 
+/// What is wrong with a server, a call or a config, as data.
+pub mod diagnosis {
+    #[doc(inline)]
+    pub use pegboard_base::diagnosis::{Cause, Code, ConnectFault, Diagnosis, Edit, Place, Step, TlsFault};
+}
+
 /// What a view or a single call may use, by globs.
 pub mod filter {
     #[doc(inline)]

@@ -4,7 +4,12 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use pegboard_base::{caller::Principal, label::label, name::ServerName};
+use pegboard_base::{
+    caller::Principal,
+    diagnosis::{Code, Diagnosis},
+    label::label,
+    name::ServerName,
+};
 #[doc(inline)]
 pub use pegboard_client::{
     session::{Era, ServerDeclaration, ServerInfo},
@@ -284,6 +289,11 @@ pub struct LastError {
     pub at: Timestamp,
     /// The end of the server's stderr.
     pub stderr: Option<String>,
+    /// The stable word for what is wrong, such as `connection-refused`; `None` if a tool reported an error.
+    pub code: Option<Code>,
+    /// What is wrong, as data. Decide by its code, not by the texts.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub diagnosis: Option<Box<Diagnosis>>,
 }
 
 /// A condition that an operator should know about.

@@ -139,6 +139,8 @@ pub enum ConnectFault {
     Timeout,
     /// The TLS handshake failed.
     Tls(TlsFault),
+    /// The server closed the connection during the TLS handshake. It may be starting.
+    TlsClosed,
     /// The server redirects in a way that is not followed, such as to another origin.
     Redirect,
     /// Any other cause.

@@ -211,7 +211,12 @@ pub enum Remedy {
     #[default]
     Program,
     /// A person can do this: sign in, or correct the config or what it names.
-    Person(Option<String>),
+    Person {
+        /// What the person has to do.
+        task: PersonTask,
+        /// How to do it.
+        hint: Option<String>,
+    },
     /// It is tried again after this time. A person may help in the way that the hint says.
     Wait {
         /// The time until the next attempt.
@@ -221,6 +226,17 @@ pub enum Remedy {
     },
 }
 
+/// What a person has to do before there is a credential.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum PersonTask {
+    /// To sign in.
+    SignIn,
+    /// To sign in again: the last sign-in has ended.
+    SignInAgain,
+    /// To correct the config or what it names.
+    Correct,
+}
+
 impl Remedy {
     pub(crate) fn hint(&self) -> Option<String> {
         match self {
@@ -228,7 +244,7 @@ impl Remedy {
                 "the program's `Credentials` must return a credential for this server, or not cover it; nothing was sent"
                     .to_owned(),
             ),
-            Self::Person(hint) | Self::Wait { hint, .. } => hint.clone(),
+            Self::Person { hint, .. } | Self::Wait { hint, .. } => hint.clone(),
         }
     }
 
@@ -236,7 +252,7 @@ impl Remedy {
     pub(crate) fn retry_after(&self) -> Option<Duration> {
         match self {
             Self::Wait { after, .. } => Some(*after),
-            Self::Program | Self::Person(_) => None,
+            Self::Program | Self::Person { .. } => None,
         }
     }
 }

@@ -351,8 +351,8 @@ impl fmt::Display for NoCredential {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match (&self.remedy, &self.principal) {
             // The reason says what is missing.
-            (Remedy::Person(_), None) => f.write_str(&self.reason),
-            (Remedy::Person(_), Some(principal)) => write!(f, "{} (principal `{principal}`)", self.reason),
+            (Remedy::Person { .. }, None) => f.write_str(&self.reason),
+            (Remedy::Person { .. }, Some(principal)) => write!(f, "{} (principal `{principal}`)", self.reason),
             (_, None) => write!(
                 f,
                 "there is no credential for server `{}`: {}",

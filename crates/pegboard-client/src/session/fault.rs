@@ -7,7 +7,7 @@ use tokio::time::Instant;
 
 use crate::{
     credential::Remedy,
-    transport::{DialError, EndReason, FailureKind, Sent, ServerError, WireEnd, WireFailure},
+    transport::{DialError, EndReason, Exit, FailureKind, Sent, ServerError, WireEnd, WireFailure},
 };
 use pegboard_base::hint::Hint;
 use pegboard_mask::ServerMasker;
@@ -42,9 +42,38 @@ pub enum FaultKind {
         last_words: Option<String>,
     },
     /// The response violates the protocol.
-    Unreadable(String),
+    Unreadable(Unreadable),
     /// The server supports none of our protocol versions.
     NoVersion(String),
+}
+
+/// A response that violates the protocol.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Unreadable {
+    /// What is wrong with it.
+    pub flaw: Flaw,
+    /// The same in words, which may be those of the server.
+    pub text: String,
+}
+
+/// What is wrong with a response.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Flaw {
+    /// It has another form than the protocol says.
+    Malformed,
+    /// The result of a handshake names no protocol version.
+    NoVersion,
+    /// A list repeats a cursor, or has one that is too long to be sent back.
+    EndlessList,
+}
+
+impl From<&str> for Unreadable {
+    fn from(text: &str) -> Self {
+        Self {
+            flaw: Flaw::Malformed,
+            text: text.to_owned(),
+        }
+    }
 }
 
 /// Error codes that prove that the server did not run the request.
@@ -60,8 +89,14 @@ const REJECTING: &[i64] = &[
 impl Fault {
     /// A response that violates the protocol.
     pub(super) fn unreadable(text: impl Into<String>) -> Self {
+        Self::flawed(Flaw::Malformed, text)
+    }
+
+    /// A response with this flaw.
+    pub(super) fn flawed(flaw: Flaw, text: impl Into<String>) -> Self {
+        let text = text.into();
         Self {
-            kind: FaultKind::Unreadable(text.into()),
+            kind: FaultKind::Unreadable(Unreadable { flaw, text }),
             sent: Sent::Maybe,
         }
     }
@@ -94,7 +129,7 @@ impl Fault {
             FaultKind::Ended(end) => end.hide(masker),
             FaultKind::Dial(error) => error.hide(masker),
             FaultKind::TimedOut { last_words, .. } => masker.hide_in(last_words),
-            FaultKind::Unreadable(text) | FaultKind::NoVersion(text) => masker.hide(text),
+            FaultKind::Unreadable(Unreadable { text, .. }) | FaultKind::NoVersion(text) => masker.hide(text),
         }
         self
     }
@@ -180,7 +215,7 @@ impl Fault {
         };
         matches!(
             failure.kind,
-            FailureKind::NeedsAuth | FailureKind::NoCredential(Remedy::Person(_))
+            FailureKind::NeedsAuth | FailureKind::NoCredential(Remedy::Person { .. })
         )
     }
 
@@ -269,6 +304,8 @@ impl fmt::Display for Fault {
             FaultKind::Ended(end) => {
                 write!(f, "{}", end.reason)?;
                 match &end.stderr {
+                    // What it wrote to stderr does not say why.
+                    _ if matches!(end.reason, EndReason::Flood { .. }) => Ok(()),
                     Some(stderr) => write!(f, "; its last words were:\n{stderr}"),
                     None => Ok(()),
                 }
@@ -282,7 +319,7 @@ impl fmt::Display for Fault {
                 };
                 write!(f, "{what} {}", seconds(*waited))
             }
-            FaultKind::Unreadable(text) => write!(f, "the answer cannot be used: {text}"),
+            FaultKind::Unreadable(Unreadable { text, .. }) => write!(f, "the answer cannot be used: {text}"),
             FaultKind::NoVersion(text) => f.write_str(text),
         }
     }
@@ -296,7 +333,7 @@ impl Hint for Fault {
             FaultKind::Wire(failure) => failure.hint(),
             FaultKind::Dial(error) => error.hint(),
             FaultKind::Ended(end) => match &end.reason {
-                EndReason::Exited(how) if how.contains("signal") => {
+                EndReason::Exited(Exit::Signal(_)) => {
                     Some("somebody or the system killed it; it is started again by itself".to_owned())
                 }
                 EndReason::Exited(_) if end.stderr.is_none() => {
@@ -309,7 +346,7 @@ impl Hint for Fault {
                             .to_owned(),
                     )
                 }
-                EndReason::Protocol(_) => {
+                EndReason::Protocol(_) | EndReason::Flood { .. } => {
                     Some("check that the command starts an MCP server and prints nothing else".to_owned())
                 }
                 EndReason::TooLarge(_) => Some("raise `max_message` of the server, or ask for less".to_owned()),

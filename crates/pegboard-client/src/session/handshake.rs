@@ -23,6 +23,7 @@ use tokio_util::task::TaskTracker;
 use super::{
     connect_spec::Spec,
     connection::RpcConnection,
+    diagnose::Stage,
     era_memory::{self, RememberedEra},
     fault::{Fault, FaultKind},
     host::Responder,
@@ -106,6 +107,8 @@ pub async fn connect(spec: &Spec, limit: Duration, tasks: &TaskTracker) -> Resul
             Err(ConnectError {
                 behind: failure_behind(&spec.target, &fault).map(Box::new),
                 fault,
+                stage: Stage::Handshake,
+                is_process: spec.is_process(),
                 only_era: spec.era.is_firm(),
                 is_modern_lost: attempt.is_modern_lost.load(Ordering::Relaxed),
             })
@@ -257,6 +260,10 @@ fn is_lost(fault: &Fault) -> bool {
 pub struct ConnectError {
     /// The failure of the handshake or the connection.
     pub fault: Fault,
+    /// What was being done.
+    pub stage: Stage,
+    /// Whether the server is a process of this program.
+    pub is_process: bool,
     /// Whether the config allowed only one era.
     pub only_era: bool,
     /// Whether the request in the newest era was lost, so that a rejected handshake does not prove that the peer is no MCP server.

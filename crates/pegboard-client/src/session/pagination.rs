@@ -8,7 +8,12 @@ use serde_json::{Map, Value};
 use tokio::task::JoinHandle;
 
 use super::{
-    connection::InFlight, fault::Fault, json_rpc::Params, mcp_session::Session, patience::Patience, request::Request,
+    connection::InFlight,
+    fault::{Fault, Flaw},
+    json_rpc::Params,
+    mcp_session::Session,
+    patience::Patience,
+    request::Request,
     response::Response,
 };
 use pegboard_base::{deadline::Deadline, json_scan::Scan};
@@ -187,7 +192,7 @@ impl Pages<'_> {
         } else {
             return Ok(());
         };
-        Err(Fault::unreadable(problem))
+        Err(Fault::flawed(Flaw::EndlessList, problem))
     }
 
     /// Truncates the last page to the item limit. Returns how many items that dropped.

@@ -4,7 +4,10 @@ use std::io;
 
 use url::Url;
 
-use super::{request_failure::ConnectFault, tls::WrongId};
+use super::{
+    request_failure::{ConnectFault, TlsFault},
+    tls::WrongId,
+};
 
 /// Host and port of a URL, without the parts that may be secret.
 pub(super) fn host_and_port(url: &Url) -> String {
@@ -18,8 +21,8 @@ pub(super) fn host_and_port(url: &Url) -> String {
 /// Classifies a failed connection by its chain of causes.
 pub(super) fn connect_fault(error: &(dyn std::error::Error + 'static)) -> ConnectFault {
     let found = error_chain(error).find_map(|cause| {
-        if cause.is::<rustls::Error>() {
-            return Some(ConnectFault::Tls);
+        if let Some(error) = cause.downcast_ref::<rustls::Error>() {
+            return Some(ConnectFault::Tls(tls_fault(error)));
         }
         match cause.downcast_ref::<io::Error>()?.kind() {
             io::ErrorKind::ConnectionRefused => Some(ConnectFault::Refused),
@@ -28,6 +31,20 @@ pub(super) fn connect_fault(error: &(dyn std::error::Error + 'static)) -> Connec
         }
     });
     found.unwrap_or(ConnectFault::Other)
+}
+
+/// Classifies a failed TLS handshake.
+fn tls_fault(error: &rustls::Error) -> TlsFault {
+    use rustls::{AlertDescription as Alert, CertificateError as Bad, Error};
+    match error {
+        Error::InvalidCertificate(Bad::UnknownIssuer | Bad::BadSignature) => TlsFault::UnknownIssuer,
+        Error::InvalidCertificate(Bad::NotValidForName | Bad::NotValidForNameContext { .. }) => TlsFault::WrongHost,
+        Error::InvalidCertificate(Bad::Expired | Bad::ExpiredContext { .. }) => TlsFault::Expired,
+        Error::InvalidCertificate(Bad::NotValidYet | Bad::NotValidYetContext { .. }) => TlsFault::NotYetValid,
+        Error::AlertReceived(Alert::CertificateRequired | Alert::NoCertificate) => TlsFault::ClientCertificate,
+        Error::InvalidMessage(_) => TlsFault::NotTls,
+        _ => TlsFault::Other,
+    }
 }
 
 /// Advice on the config for the usual causes of a failed TLS handshake.

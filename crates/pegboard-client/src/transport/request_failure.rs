@@ -4,6 +4,7 @@ use std::{fmt, time::Duration};
 
 use super::{delivery::Sent, server_error::ServerError};
 use crate::credential::Remedy;
+pub use pegboard_base::diagnosis::{ConnectFault, TlsFault};
 use pegboard_base::hint::Hint;
 use pegboard_mask::ServerMasker;
 
@@ -93,23 +94,6 @@ impl FailureKind {
     }
 }
 
-/// Why no connection could be opened.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum ConnectFault {
-    /// Nothing listens at the address.
-    Refused,
-    /// The host name cannot be resolved.
-    Dns,
-    /// The connection was not open in time.
-    Timeout,
-    /// The TLS handshake failed.
-    Tls,
-    /// The server redirects in a way that is not followed, such as to another origin.
-    Redirect,
-    /// Any other cause.
-    Other,
-}
-
 impl Hint for WireFailure {
     fn hint(&self) -> Option<String> {
         let hint = match &self.kind {
@@ -120,7 +104,7 @@ impl Hint for WireFailure {
             FailureKind::Connect(ConnectFault::Timeout) => {
                 "the host does not answer; check `url`, the network and any proxy"
             }
-            FailureKind::Connect(ConnectFault::Tls) => {
+            FailureKind::Connect(ConnectFault::Tls(_)) => {
                 "the secure connection failed for the reason above; certificates are set in `tls.ca`, `tls.cert` and `tls.key`"
             }
             FailureKind::Connect(ConnectFault::Redirect) => {
@@ -150,7 +134,7 @@ impl Hint for WireFailure {
             FailureKind::TooLarge => "raise `max_message` of the server, or ask for less",
             FailureKind::NoRoom => "ask for less, or for less at once, or raise `max_buffered` of the board",
             FailureKind::Protocol => "the address answers, but not as an MCP server; check `url`",
-            FailureKind::Connect(ConnectFault::Other)
+            FailureKind::Connect(ConnectFault::TlsClosed | ConnectFault::Other)
             | FailureKind::ConnectionLost
             | FailureKind::SessionGone
             | FailureKind::Rpc(_)

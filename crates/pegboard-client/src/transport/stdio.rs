@@ -179,6 +179,7 @@ async fn run(
         | EndReason::Exited(_)
         | EndReason::Stalled(_)
         | EndReason::Protocol(_)
+        | EndReason::Flood { .. }
         | EndReason::TooLarge(_)
         | EndReason::Replaced(_) => reason,
     }

@@ -26,6 +26,14 @@ impl Target {
         }
     }
 
+    /// The host of the server's URL.
+    pub fn host(&self) -> Option<&str> {
+        match self {
+            Self::Configured(transport) => transport.endpoint()?.url.expose().host_str(),
+            Self::InProcess(_) | Self::StandIn(_) => None,
+        }
+    }
+
     /// Whether the other side supervises the server, so that crashes are not counted here.
     pub fn is_supervised(&self) -> bool {
         match self {

@@ -275,9 +275,13 @@ impl Connector<'_> {
         let host = self.url.host_str().unwrap_or_default().trim_matches(['[', ']']);
         let name = ServerName::try_from(host.to_owned()).map_err(|error| connect_failure(&error))?;
         let connected = self.tls.connect(name, stream).await;
-        connected
-            .map(MaybeTlsStream::Rustls)
-            .map_err(|error| connect_failure(&error))
+        connected.map(MaybeTlsStream::Rustls).map_err(|error| {
+            let mut failure = connect_failure(&error);
+            if error.kind() == io::ErrorKind::UnexpectedEof {
+                failure.kind = FailureKind::Connect(ConnectFault::TlsClosed);
+            }
+            failure
+        })
     }
 }
 

@@ -1,6 +1,6 @@
 //! How and why a wire ended.
 
-use std::time::Duration;
+use std::{fmt, time::Duration};
 
 use pegboard_mask::ServerMasker;
 
@@ -75,11 +75,16 @@ impl WireEnd {
     pub(crate) fn hide(&mut self, masker: &ServerMasker) {
         masker.hide_in(&mut self.stderr);
         match &mut self.reason {
-            EndReason::Exited(text)
+            EndReason::Exited(Exit::Unknown(text))
             | EndReason::Broken(text)
             | EndReason::Protocol(text)
+            | EndReason::Flood { first_line: text, .. }
             | EndReason::Replaced(text) => masker.hide(text),
-            EndReason::Closed | EndReason::Eof | EndReason::Stalled(_) | EndReason::TooLarge(_) => {}
+            EndReason::Closed
+            | EndReason::Eof
+            | EndReason::Exited(Exit::Code(_) | Exit::Signal(_))
+            | EndReason::Stalled(_)
+            | EndReason::TooLarge(_) => {}
         }
     }
 }
@@ -95,7 +100,7 @@ pub enum EndReason {
     Eof,
     /// The server's process exited with this status.
     #[error("the server's process ended: {0}")]
-    Exited(String),
+    Exited(Exit),
     /// The connection failed with this error.
     #[error("the connection failed: {0}")]
     Broken(String),
@@ -105,6 +110,16 @@ pub enum EndReason {
     /// The server broke the protocol in this way.
     #[error("the server broke the protocol: {0}")]
     Protocol(String),
+    /// The server filled its output with text and wrote no message.
+    #[error(
+        "the server broke the protocol: it printed {lines} lines of text and no message; the first is {first_line:?}"
+    )]
+    Flood {
+        /// The number of lines.
+        lines: usize,
+        /// The beginning of the first line.
+        first_line: String,
+    },
     /// A message exceeded the limit so far that it could not be skipped.
     #[error("the server sent a message larger than {0} bytes, the limit that `max_message` sets")]
     TooLarge(usize),
@@ -113,13 +128,34 @@ pub enum EndReason {
     Replaced(String),
 }
 
+/// How a process exited.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Exit {
+    /// By itself, with this code.
+    Code(i32),
+    /// Killed by this signal.
+    Signal(i32),
+    /// The system does not tell, for this reason.
+    Unknown(String),
+}
+
+impl fmt::Display for Exit {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Code(code) => write!(f, "exit code {code}"),
+            Self::Signal(signal) => write!(f, "killed by signal {signal}"),
+            Self::Unknown(why) => f.write_str(why),
+        }
+    }
+}
+
 impl EndReason {
     /// Whether a server that ended like this during the handshake may accept the other protocol era. It cannot if its program was not found
     /// (shells and wrappers exit with 126 or 127) or prints text instead of messages.
     pub(crate) fn may_speak_other_era(&self) -> bool {
         match self {
-            Self::Exited(how) => how != "exit code 126" && how != "exit code 127",
-            Self::Protocol(_) => false,
+            Self::Exited(exit) => !matches!(exit, Exit::Code(126 | 127)),
+            Self::Protocol(_) | Self::Flood { .. } => false,
             _ => true,
         }
     }
@@ -130,7 +166,7 @@ mod tests {
     use super::*;
 
     fn hint(sandbox: Option<&'static str>, stderr: &str) -> &'static str {
-        let mut end = WireEnd::new(EndReason::Exited("exit code 1".to_owned()));
+        let mut end = WireEnd::new(EndReason::Exited(Exit::Code(1)));
         (end.sandbox, end.stderr) = (sandbox, Some(stderr.to_owned()));
         end.sandbox_hint().unwrap_or_default()
     }

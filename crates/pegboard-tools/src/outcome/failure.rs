@@ -5,7 +5,10 @@ use std::{error::Error, time::Duration};
 use serde::{Deserialize, Serialize};
 
 use super::{cause::Cause, stored_millis};
-use pegboard_base::label::label;
+use pegboard_base::{
+    diagnosis::{self, Diagnosis},
+    label::label,
+};
 
 /// Why a call was refused or lost.
 ///
@@ -59,6 +62,13 @@ pub struct Failure {
     #[serde(default, rename = "causes", skip_serializing_if = "Option::is_none")]
     #[doc(hidden)]
     pub cause: Option<Box<Cause>>,
+    /// What is wrong with the server, as data. Decide by its code, not by the texts.
+    #[serde(
+        default,
+        deserialize_with = "diagnosis::known",
+        skip_serializing_if = "Option::is_none"
+    )]
+    pub diagnosis: Option<Box<Diagnosis>>,
 }
 
 impl Failure {
@@ -72,7 +82,15 @@ impl Failure {
             code: None,
             retry_after: None,
             cause: None,
+            diagnosis: None,
         }
+    }
+
+    /// Sets what is wrong with the server.
+    #[must_use]
+    pub fn diagnosed(mut self, diagnosis: Diagnosis) -> Self {
+        self.diagnosis = Some(Box::new(diagnosis));
+        self
     }
 
     /// Sets the code of the JSON-RPC error that the server sent.

@@ -169,6 +169,11 @@ fn mask_failure(failure: &mut Failure, masker: &Masker, counts: &mut Counts) {
     if let Some(cause) = &mut failure.cause {
         cause.mask(masker, &mut Counts::default());
     }
+    if let Some(diagnosis) = &mut failure.diagnosis {
+        for text in diagnosis.texts_mut() {
+            masker.mask(text, &mut Counts::default());
+        }
+    }
 }
 
 /// Masks the secrets in a block. The data of images and audio is not masked, because a secret cannot be cut out of it.

@@ -202,6 +202,10 @@ impl Serialize for Reply {
                 if let Some(cause) = &failure.cause {
                     outcome["causes"] = json!(cause);
                 }
+                if let Some(diagnosis) = &failure.diagnosis {
+                    outcome["code"] = json!(diagnosis.code);
+                    outcome["diagnosis"] = json!(diagnosis);
+                }
             }
             Outcome::Done(_) | Outcome::ToolFailed(_) => {}
         }

@@ -12,7 +12,10 @@ use super::{
     reply::{Reply, is_generated_id},
     stored_millis,
 };
-use pegboard_base::name::ServerName;
+use pegboard_base::{
+    diagnosis::{self, Diagnosis},
+    name::ServerName,
+};
 use pegboard_mask::Counts;
 
 /// The JSON of a reply. Fields that `pegboard call -o json` has always written are required, others have defaults.
@@ -73,6 +76,8 @@ struct StoredOutcome {
     error_code: Option<i64>,
     retry_after_ms: Option<f64>,
     causes: Option<Cause>,
+    #[serde(default, deserialize_with = "diagnosis::known")]
+    diagnosis: Option<Box<Diagnosis>>,
     #[serde(default)]
     rendering: Rendering,
 }
@@ -96,6 +101,7 @@ impl<'de> Deserialize<'de> for Reply {
             code: of_call.error_code,
             retry_after: of_call.retry_after_ms.map(stored_millis::duration).transpose()?,
             cause: of_call.causes.map(Box::new),
+            diagnosis: of_call.diagnosis,
             ..Failure::new(of_call.kind, stored.text)
         };
         Ok(Self {

@@ -249,7 +249,7 @@ impl From<OAuthError> for SignInError {
             OAuthError::Refused(_)
             | OAuthError::WrongClient { .. }
             | OAuthError::UnknownClient(_)
-            | OAuthError::NeedsSignIn(_) => SignInErrorKind::Refused,
+            | OAuthError::NeedsSignIn { .. } => SignInErrorKind::Refused,
             OAuthError::Store(_) => SignInErrorKind::Failed,
             error if error.is_temporary() => SignInErrorKind::Unreachable,
             _ => SignInErrorKind::Failed,

@@ -21,7 +21,8 @@ use pegboard_base::{
     name::ServerName,
 };
 use pegboard_client::credential::{
-    CallerToken, CallerTokens, Credential, CredentialError, CredentialReason, CredentialRequest, Credentials, Remedy,
+    CallerToken, CallerTokens, Credential, CredentialError, CredentialReason, CredentialRequest, Credentials,
+    PersonTask, Remedy,
 };
 use pegboard_config::{Auth, OAuthConfig, Transport};
 use pegboard_mask::KnownSecrets;
@@ -322,19 +323,34 @@ fn without_caller_token(account: &OAuthAccount) -> CredentialError {
         "`{}` gets its token in exchange for the access token of the caller, and this caller has none",
         account.server
     );
-    CredentialError::new(text).with_remedy(Remedy::Person(Some(hint.to_owned())))
+    CredentialError::new(text).with_remedy(Remedy::Person {
+        task: PersonTask::Correct,
+        hint: Some(hint.to_owned()),
+    })
+}
+
+/// What a person has to do about an error that no retry mends.
+fn task(error: &OAuthError) -> PersonTask {
+    match error {
+        OAuthError::NeedsSignIn { has_ended: true, .. } | OAuthError::UnknownClient(_) => PersonTask::SignInAgain,
+        OAuthError::NeedsSignIn { .. } | OAuthError::NoAuthorizationServer => PersonTask::SignIn,
+        _ => PersonTask::Correct,
+    }
 }
 
 fn failure(error: &OAuthError, account: &OAuthAccount) -> CredentialError {
     use pegboard_base::hint::Hint as _;
     let remedy = match error {
-        OAuthError::NeedsSignIn(_) => Remedy::Person(Some(format!(
-            "sign in with `{}`",
-            login_command(
-                account.server.as_str(),
-                account.principal.as_ref().map(Principal::as_str)
-            )
-        ))),
+        OAuthError::NeedsSignIn { .. } => Remedy::Person {
+            task: task(error),
+            hint: Some(format!(
+                "sign in with `{}`",
+                login_command(
+                    account.server.as_str(),
+                    account.principal.as_ref().map(Principal::as_str)
+                )
+            )),
+        },
         error => match error.retry_after() {
             Some(after) => Remedy::Wait {
                 after,
@@ -345,11 +361,14 @@ fn failure(error: &OAuthError, account: &OAuthAccount) -> CredentialError {
                 after: REFUSED,
                 hint: error.hint(),
             },
-            None => Remedy::Person(error.hint()),
+            None => Remedy::Person {
+                task: task(error),
+                hint: error.hint(),
+            },
         },
     };
     let text = match error {
-        OAuthError::NeedsSignIn(why) => why.clone(),
+        OAuthError::NeedsSignIn { why, .. } => why.clone(),
         error => error.to_string(),
     };
     CredentialError::new(text).with_remedy(remedy)

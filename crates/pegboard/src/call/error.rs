@@ -3,7 +3,10 @@
 use std::{sync::Arc, time::Duration};
 
 use crate::server::{Open, Outage, Refused, Server};
-use pegboard_base::hint::Hint;
+use pegboard_base::{
+    diagnosis::{Cause, Code, Diagnosis, Place, Step},
+    hint::Hint,
+};
 use pegboard_client::{
     session::{Fault, FaultKind},
     transport::{FailureKind, Sent},
@@ -75,10 +78,15 @@ impl CallError {
                     open.retry_after.as_secs().max(1)
                 );
                 let failure = Failure::new(Kind::Unavailable, message).caused_by(&open);
+                let overloaded = Diagnosis::new(Code::Overloaded, Step::Call, Cause::Limit);
+                let failure = failure.diagnosed(overloaded.at(Place::server(name.as_str())));
                 Outcome::Refused(failure.retry_after(open.retry_after))
             }
             Self::Outage(outage) => Outcome::Refused(unavailable(name.as_str(), &outage)),
-            Self::Fault(fault) => hinted(of_fault(&fault, tool), server.credentials_hint(&fault)),
+            Self::Fault(fault) => {
+                let outcome = hinted(of_fault(&fault, tool), server.credentials_hint(&fault));
+                diagnosed(outcome, server.diagnose(&fault))
+            }
         }
     }
 }
@@ -135,6 +143,7 @@ pub(crate) fn not_admitted(refused: &Refused) -> Failure {
         .caused_by(refused)
         .hint("raise `max_in_flight` of the server or the size of its queue")
         .retry_after(refused.retry_after())
+        .diagnosed(Diagnosis::new(Code::Overloaded, Step::Call, Cause::Limit))
 }
 
 /// The failure of a call whose server cannot be reached.
@@ -152,7 +161,9 @@ pub(crate) fn unavailable(server: &str, outage: &Outage) -> Failure {
         code: outage.code,
         // A person takes longer than the wait before the next start.
         retry_after: outage.next_start_in().filter(|_| outage.kind() != Kind::NeedsAuth),
-        ..Failure::new(outage.kind(), advised(message, advice(outage))).caused_by(outage)
+        ..Failure::new(outage.kind(), advised(message, advice(outage)))
+            .caused_by(outage)
+            .diagnosed(outage.diagnosis(server))
     }
 }
 
@@ -160,6 +171,14 @@ pub(crate) fn unavailable(server: &str, outage: &Outage) -> Failure {
 fn hinted(mut outcome: Outcome, hint: Option<String>) -> Outcome {
     if let (Outcome::Refused(failure) | Outcome::Lost(failure), Some(hint)) = (&mut outcome, hint) {
         failure.hint = Some(hint);
+    }
+    outcome
+}
+
+/// The outcome with what is wrong with the server, unless the tool itself reported an error.
+fn diagnosed(mut outcome: Outcome, diagnosis: Diagnosis) -> Outcome {
+    if let Outcome::Refused(failure) | Outcome::Lost(failure) = &mut outcome {
+        failure.diagnosis = Some(Box::new(diagnosis));
     }
     outcome
 }
@@ -258,6 +277,7 @@ fn refused_message(fault: &Fault, tool: &str) -> String {
 pub(crate) fn request_failure(server: &Server, fault: &Fault, what: &str) -> Failure {
     let mut failure = failure_of(fault, what);
     failure.hint = server.credentials_hint(fault).or(failure.hint);
+    failure.diagnosis = Some(Box::new(server.diagnose(fault)));
     failure.masked(&server.masker().current())
 }
 

@@ -204,9 +204,13 @@ fn of_wire(failure: &WireFailure, sent: Sent, attempts: &Attempts, delay: Durati
     let again = Next::AgainSameSession { after: delay };
     match &failure.kind {
         FailureKind::Connect(
-            ConnectFault::Refused | ConnectFault::Dns | ConnectFault::Timeout | ConnectFault::Other,
+            ConnectFault::Refused
+            | ConnectFault::Dns
+            | ConnectFault::Timeout
+            | ConnectFault::TlsClosed
+            | ConnectFault::Other,
         ) => again,
-        FailureKind::Connect(ConnectFault::Tls | ConnectFault::Redirect)
+        FailureKind::Connect(ConnectFault::Tls(_) | ConnectFault::Redirect)
         | FailureKind::NeedsAuth
         | FailureKind::Forbidden
         | FailureKind::NoCredential(_) => Next::Stop,

@@ -1,23 +1,28 @@
 //! Why a server is unavailable, since when, and when it is started again.
 
+mod classify;
 mod next_start;
 mod told;
 
 use std::time::Duration;
 
 use jiff::Timestamp;
-use pegboard_protocol::code;
 use tokio::time::Instant;
 
+pub(super) use classify::is_crash;
+use classify::{asks_for_sign_in, cause_of, diagnosis_without_fault, is_no_mcp, is_of_config};
 pub(super) use next_start::NextStart;
 use next_start::{A_MOMENT, seconds_left};
 use told::Told;
 
-use pegboard_base::{hint::Hint, name::ServerName};
+use pegboard_base::{
+    diagnosis::{self, Code, Diagnosis, Edit, Step},
+    hint::Hint,
+    name::ServerName,
+};
 use pegboard_client::{
-    credential::Remedy,
-    session::{ConnectError, FaultKind},
-    transport::{ConnectFault, DialError, EndReason, FailureKind, WireEnd},
+    session::{ConnectError, FaultKind, Stage},
+    transport::WireEnd,
 };
 use pegboard_config::Misconfigured;
 use pegboard_tools::outcome::{Failure, Kind};
@@ -26,6 +31,8 @@ use pegboard_tools::outcome::{Failure, Kind};
 #[derive(Debug, Clone)]
 pub(crate) struct Outage {
     pub(crate) cause: Cause,
+    /// What is wrong, as data.
+    diagnosis: Diagnosis,
     /// Whether the next start may succeed although this one failed, and tells so quickly. A start that timed out is likely to do so again, and
     /// another supervisor has decided already how long callers wait.
     may_end_soon: bool,
@@ -103,6 +110,7 @@ impl Outage {
     pub(super) fn new(cause: Cause, message: impl Into<String>) -> Self {
         Self {
             cause,
+            diagnosis: diagnosis_without_fault(cause),
             may_end_soon: true,
             awaits_sign_in: false,
             message: message.into(),
@@ -146,18 +154,20 @@ impl Outage {
                 None => error.fault.rpc_code(),
             },
             told: error.behind.as_deref().map(|failure| Box::new(Told::new(failure))),
+            diagnosis: error.diagnosis(),
             ..Self::new(cause, error.to_string())
         }
     }
 
     /// The session ended.
-    pub(super) fn of_end(end: &WireEnd) -> Self {
+    pub(super) fn of_end(end: &WireEnd, is_process: bool) -> Self {
         let mut message = end.reason.to_string();
         if let Some(stderr) = &end.stderr {
             message = format!("{message}; its error output ends with:\n{stderr}");
         }
         Self {
             stderr: end.stderr.clone(),
+            diagnosis: end.diagnosis(Stage::Call, is_process),
             ..Self::new(Cause::Failed, message)
         }
     }
@@ -189,6 +199,7 @@ impl Outage {
     pub(crate) fn too_many(most: usize) -> Self {
         Self {
             hint: Some("raise `max_servers`, or remove servers that are not needed".to_owned()),
+            diagnosis: Diagnosis::new(Code::BoardFull, Step::Config, diagnosis::Cause::Limit),
             ..Self::new(
                 Cause::Broken,
                 format!("the board takes {most} servers, and this would be one more"),
@@ -200,6 +211,7 @@ impl Outage {
     pub(crate) fn bad_variables(why: &str) -> Self {
         Self {
             hint: Some("set the variables with `View::variable` to visible ASCII characters".to_owned()),
+            diagnosis: Diagnosis::new(Code::ConfigError, Step::Config, diagnosis::Cause::Setting),
             ..Self::new(Cause::Broken, why)
         }
     }
@@ -208,6 +220,7 @@ impl Outage {
     pub(crate) fn without_pins(why: &str, hint: Option<&str>) -> Self {
         Self {
             hint: hint.map(str::to_owned),
+            diagnosis: Diagnosis::new(Code::PinsUnusable, Step::List, diagnosis::Cause::State),
             ..Self::new(Cause::Broken, why)
         }
     }
@@ -223,10 +236,53 @@ impl Outage {
         }
         Self {
             hint: Some(format!("correct its config: {problems}")).filter(|_| !problems.is_empty()),
+            diagnosis: match &misconfigured.diagnosis {
+                Some(diagnosis) => (**diagnosis).clone(),
+                None => diagnosis_without_fault(Cause::Misconfigured),
+            },
             ..Self::new(
                 Cause::Misconfigured,
                 format!("its config cannot be used: {}", misconfigured.why),
             )
+        }
+    }
+
+    /// Replaces what is wrong with the server by what its config tells of it, and sets the host.
+    pub(super) fn refine(&mut self, code: Option<Code>, host: Option<&str>) {
+        self.diagnosis.code = code.unwrap_or(self.diagnosis.code);
+        if host.is_some() {
+            self.diagnosis.place = std::mem::take(&mut self.diagnosis.place).host(host);
+        }
+    }
+
+    /// The stable word for what is wrong.
+    pub(crate) fn diagnosed(&self) -> Code {
+        self.diagnosis.code
+    }
+
+    /// What is wrong with a server of this name, as data.
+    pub(crate) fn diagnosis(&self, server: &str) -> Diagnosis {
+        let mut diagnosis = self.diagnosis.clone();
+        diagnosis.place.server = Some(server.to_owned());
+        diagnosis.edit = diagnosis.edit.or_else(|| self.edit(server));
+        diagnosis
+    }
+
+    /// The change that ends the outage, if one is known.
+    fn edit(&self, server: &str) -> Option<Edit> {
+        let run = |words: &[&str]| {
+            let command = words.iter().map(|word| (*word).to_owned()).collect();
+            Some(Edit::Run { command })
+        };
+        match self.diagnosis.code {
+            Code::Disabled => Some(Edit::Set {
+                key: format!("servers.{server}.enabled"),
+                value: true.into(),
+            }),
+            Code::SignInNeeded if self.awaits_sign_in => run(&["pegboard", "login", server]),
+            Code::SignInExpired => run(&["pegboard", "login", server]),
+            Code::ProjectUntrusted => run(&["pegboard", "trust", "accept"]),
+            _ => None,
         }
     }
 
@@ -422,73 +478,3 @@ impl std::fmt::Display for Outage {
 }
 
 impl std::error::Error for Outage {}
-
-/// JSON-RPC error codes for an invalid request, method, parameters or protocol version.
-const INVALID: [i64; 4] = [
-    code::INVALID_REQUEST,
-    code::METHOD_NOT_FOUND,
-    code::INVALID_PARAMS,
-    code::UNSUPPORTED_VERSION,
-];
-
-/// Whether the fault shows that the peer is no MCP server, or violates the protocol in the handshake.
-fn is_no_mcp(fault: &FaultKind) -> bool {
-    match fault {
-        FaultKind::Error(error) => INVALID.contains(&error.code),
-        FaultKind::Unreadable(_) => true,
-        FaultKind::Ended(end) => matches!(end.reason, EndReason::Protocol(_)),
-        FaultKind::Wire(failure) | FaultKind::Dial(DialError::Failed(failure)) => failure.kind == FailureKind::Protocol,
-        FaultKind::Dial(_) | FaultKind::TimedOut { .. } | FaultKind::NoVersion(_) => false,
-    }
-}
-
-/// Classifies a failed start. Retries help against [`Cause::Failed`] only; otherwise the config or the credentials must change.
-fn cause_of(error: &ConnectError) -> Cause {
-    let of_failure = |kind: &FailureKind| match kind {
-        kind if kind.needs_auth() => Cause::NeedsAuth,
-        FailureKind::Connect(ConnectFault::Tls | ConnectFault::Redirect) => Cause::Broken,
-        _ => Cause::Failed,
-    };
-    if let Some(failure) = &error.behind {
-        return match (failure.kind, failure.retry_after) {
-            (Kind::NeedsAuth, _) => Cause::NeedsAuth,
-            (_, None) => Cause::Broken,
-            (_, Some(_)) => Cause::Failed,
-        };
-    }
-    match &error.fault.kind {
-        FaultKind::NoVersion(_) => Cause::Broken,
-        FaultKind::Dial(DialError::Spawn(error)) if error.is_lasting() => Cause::Broken,
-        FaultKind::Dial(DialError::Tls(_) | DialError::Setting(_) | DialError::NotBuilt(_)) => Cause::Broken,
-        FaultKind::Dial(DialError::Failed(failure)) | FaultKind::Wire(failure) => of_failure(&failure.kind),
-        _ => Cause::Failed,
-    }
-}
-
-/// Whether a start failed for a reason on this side, which no update of the server removes.
-fn is_of_config(error: &ConnectError) -> bool {
-    let fault = &error.fault.kind;
-    error.behind.is_some()
-        || matches!(
-            fault,
-            FaultKind::Dial(DialError::Tls(_) | DialError::Setting(_) | DialError::NotBuilt(_))
-        )
-}
-
-/// Whether a start failed because a person has to sign in. A server that only refuses, with a 403 or without a challenge for a token, may want
-/// something that no sign-in gives.
-fn asks_for_sign_in(error: &ConnectError) -> bool {
-    match &error.fault.kind {
-        _ if error.behind.is_some() => true,
-        FaultKind::Dial(DialError::Failed(failure)) | FaultKind::Wire(failure) => {
-            matches!(failure.kind, FailureKind::NoCredential(Remedy::Person(_)))
-        }
-        _ => false,
-    }
-}
-
-/// Whether the end of a session counts as a crash of the server. A session that the server forgot, or that was replaced because the server hung,
-/// does not.
-pub(super) fn is_crash(end: &WireEnd) -> bool {
-    matches!(end.reason, EndReason::Exited(_) | EndReason::Eof | EndReason::Broken(_))
-}

@@ -190,7 +190,7 @@ impl Phase {
     }
 
     /// The current error, or the last one of a server that has recovered.
-    pub(super) fn last_error(&self) -> Option<LastError> {
+    pub(super) fn last_error(&self, server: &str) -> Option<LastError> {
         let outage = match self {
             Self::Down(outage) => outage.as_ref(),
             Self::Connecting(attempt) => attempt.after.as_deref()?,
@@ -202,6 +202,8 @@ impl Phase {
             hint: outage.hint.clone(),
             at: outage.at,
             stderr: outage.stderr.clone(),
+            code: Some(outage.diagnosed()),
+            diagnosis: Some(Box::new(outage.diagnosis(server))),
         })
     }
 }

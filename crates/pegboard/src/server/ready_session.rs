@@ -11,8 +11,12 @@ use super::{
     refused_credentials,
     server_handle::Server,
 };
-use pegboard_base::{caller::QuotaOwner, deadline::Deadline};
-use pegboard_client::session::Fault;
+use pegboard_base::{
+    caller::QuotaOwner,
+    deadline::Deadline,
+    diagnosis::{Diagnosis, Place},
+};
+use pegboard_client::session::{Fault, Stage};
 
 impl Server {
     /// Returns a ready session, and starts the server if needed. Fails with the outage if the server is down.
@@ -79,6 +83,17 @@ impl Server {
     /// What a person can do about a request that the server refused with status 401 or 403; `None` for other failures.
     pub(crate) fn credentials_hint(&self, fault: &Fault) -> Option<String> {
         refused_credentials::hint(&self.pool()?.first().plan().spec, fault)
+    }
+
+    /// What is wrong with the server if a request to it failed in this way, as data.
+    pub(crate) fn diagnose(&self, fault: &Fault) -> Diagnosis {
+        let plan = self.pool().map(|pool| pool.first().plan());
+        let spec = plan.as_ref().map(|plan| &plan.spec);
+        let mut diagnosis = fault.diagnosis(Stage::Call, spec.is_some_and(|spec| spec.is_process()));
+        let code = spec.and_then(|spec| refused_credentials::code(spec, fault));
+        diagnosis.code = code.unwrap_or(diagnosis.code);
+        let host = spec.and_then(|spec| spec.target.host());
+        diagnosis.at(Place::server(self.name().as_str()).host(host))
     }
 
     /// Whether this is still the server's pool.

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use pegboard_base::{name::ServerName, secret::Secret};
+use pegboard_base::{diagnosis::Code, name::ServerName, secret::Secret};
 use pegboard_client::{
     credential::CredentialSource,
     session::{Fault, FaultKind, Spec},
@@ -31,6 +31,30 @@ pub(super) fn hint(spec: &Spec, fault: &Fault) -> Option<String> {
     Some(match is_forbidden {
         true => forbidden(&spec.name, endpoint),
         false => unauthorized(&spec.name, endpoint),
+    })
+}
+
+/// What a status of 401 means by the config of the server: that it wants credentials, or that it refuses those that it got.
+pub(super) fn code(spec: &Spec, fault: &Fault) -> Option<Code> {
+    let (FaultKind::Wire(failure) | FaultKind::Dial(DialError::Failed(failure))) = &fault.kind else {
+        return None;
+    };
+    let Target::Configured(transport) = &spec.target else {
+        return None;
+    };
+    if failure.kind != FailureKind::NeedsAuth {
+        return None;
+    }
+    let is_of_program = |source: &Arc<CredentialSource>| source.covers(transport.endpoint().is_none());
+    if spec.configured_credentials.is_none() && spec.credentials.as_ref().is_some_and(is_of_program) {
+        return Some(Code::CredentialsRefused);
+    }
+    let endpoint = transport.endpoint()?;
+    Some(match &endpoint.auth {
+        Auth::Anonymous => Code::SignInNeeded,
+        Auth::OAuth(settings) if settings.grant.needs_person() => Code::SignInNeeded,
+        Auth::None if !endpoint.has_credentials() => Code::SignInNeeded,
+        _ => Code::CredentialsRefused,
     })
 }
 

@@ -53,11 +53,14 @@ impl Server {
             }
             other => other.text(),
         };
+        let diagnosis = reply.outcome.diagnosis().cloned().map(Box::new);
         let error = LastError {
             message: shortened(message),
             hint: reply.outcome.hint().map(str::to_owned),
             at: Timestamp::now(),
             stderr: None,
+            code: diagnosis.as_ref().map(|diagnosis| diagnosis.code),
+            diagnosis,
         };
         let last_error = &self.0.failed_call;
         *last_error.lock() = Some(error);
@@ -67,7 +70,7 @@ impl Server {
     fn last_error(&self, phase: &Phase) -> Option<LastError> {
         let of_calls = &self.0.failed_call;
         let of_calls = of_calls.lock().clone();
-        let last = match (phase.last_error(), of_calls) {
+        let last = match (phase.last_error(self.name().as_str()), of_calls) {
             (Some(outage), Some(call)) if matches!(phase, Phase::Ready(_)) && call.at > outage.at => call,
             (Some(outage), _) => outage,
             (None, call) => call?,
@@ -188,6 +191,9 @@ impl Server {
         self.masker().hide(&mut error.message);
         self.masker().hide_in(&mut error.hint);
         self.masker().hide_in(&mut error.stderr);
+        for text in error.diagnosis.iter_mut().flat_map(|diagnosis| diagnosis.texts_mut()) {
+            self.masker().hide(text);
+        }
         error
     }
 

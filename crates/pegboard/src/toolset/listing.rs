@@ -10,7 +10,10 @@ use crate::{
     call::Route,
     server::{Outage, Server},
 };
-use pegboard_base::name::ServerName;
+use pegboard_base::{
+    diagnosis::{Code, Diagnosis},
+    name::ServerName,
+};
 use pegboard_tools::{
     catalog::{Risk, Schema, Tool, ToolKind},
     provider::{Definition, Provider},
@@ -231,6 +234,11 @@ pub struct Unavailable {
     pub error: String,
     /// What an operator can do about it.
     pub hint: Option<String>,
+    /// The stable word for what is wrong, such as `connection-refused`.
+    pub code: Option<Code>,
+    /// What is wrong, as data. Decide by its code, not by the texts.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub diagnosis: Option<Box<Diagnosis>>,
 }
 
 impl Unavailable {
@@ -241,6 +249,8 @@ impl Unavailable {
             state: State::Down,
             error: error.into(),
             hint: None,
+            code: None,
+            diagnosis: None,
         }
     }
 
@@ -250,6 +260,8 @@ impl Unavailable {
             state: server.reported_phase().state(),
             error: outage.describe(),
             hint: outage.hint.clone(),
+            code: Some(outage.diagnosed()),
+            diagnosis: Some(Box::new(outage.diagnosis(server.name().as_str()))),
         }
     }
 }

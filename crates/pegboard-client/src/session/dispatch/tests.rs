@@ -297,7 +297,7 @@ async fn a_batch_in_a_protocol_version_without_them_fails_the_requests_that_it_r
     assert_eq!(receive(&dispatcher, &batch), Some(first.id));
     for receiver in [&mut first, &mut second] {
         let fault = result(receiver).await.unwrap_err();
-        assert!(matches!(fault.kind, FaultKind::Unreadable(why) if why.contains("batch")));
+        assert!(matches!(fault.kind, FaultKind::Unreadable(why) if why.text.contains("batch")));
     }
     assert_eq!(
         receive(&dispatcher, &format!(r#"{{"id":{},"result":9}}"#, other.id)),

@@ -19,7 +19,7 @@ use crate::{
         connect_spec::Spec,
         connection::{Framing, RpcConnection},
         dispatch::Dispatcher,
-        fault::{Fault, FaultKind},
+        fault::{Fault, FaultKind, Flaw},
         host::{Responder, ResponderTask},
         json_rpc::Params,
         mcp_session::Session,
@@ -169,7 +169,7 @@ impl ConnectAttempt<'_> {
     ) -> Result<PeerInfo, Fault> {
         let started = Instant::now();
         let Some(version) = result.version else {
-            return Err(Fault::unreadable("it does not name a protocol version"));
+            return Err(Fault::flawed(Flaw::NoVersion, "it does not name a protocol version"));
         };
         if Version::parse(&version).is_none_or(Version::is_modern) {
             return Err(no_common_version(&[version]));

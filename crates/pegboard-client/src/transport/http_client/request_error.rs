@@ -7,7 +7,7 @@ use rustls::AlertDescription as Alert;
 use crate::transport::{
     connect_error::{alert_advice, connect_fault, error_chain, host_and_port, tls_advice, with_causes},
     delivery::Sent,
-    request_failure::{ConnectFault, FailureKind, WireFailure},
+    request_failure::{ConnectFault, FailureKind, TlsFault, WireFailure},
 };
 
 /// The failure of a request before its response began.
@@ -20,7 +20,8 @@ pub(super) fn before_response(error: reqwest::Error) -> WireFailure {
         // In TLS 1.3 the server may reject our certificate after the handshake is done on our side. It has read no request then.
         return if let Some(alert) = certificate_alert(&error) {
             let text = format!("{} ({text})", alert_advice(alert));
-            WireFailure::new(FailureKind::Connect(ConnectFault::Tls), Sent::Rejected, text)
+            let kind = FailureKind::Connect(ConnectFault::Tls(TlsFault::ClientCertificate));
+            WireFailure::new(kind, Sent::Rejected, text)
         } else if is_refused_unprocessed(&error) {
             WireFailure::new(FailureKind::ConnectionLost, Sent::Rejected, text)
         } else {
@@ -36,7 +37,11 @@ pub(super) fn before_response(error: reqwest::Error) -> WireFailure {
     } else if error.is_dns() {
         ConnectFault::Dns
     } else {
-        connect_fault(&error)
+        match connect_fault(&error) {
+            // Before the request, only the TLS handshake reads.
+            ConnectFault::Other if !is_plain && is_end_of_file(&error) => ConnectFault::TlsClosed,
+            fault => fault,
+        }
     };
     // The errors in between only say that a connection failed; the innermost one says why.
     let why = error_chain(&error).last().map_or(text, ToString::to_string);
@@ -59,6 +64,13 @@ pub(in crate::transport) fn after_response(error: reqwest::Error) -> WireFailure
         sent: Sent::Maybe,
         ..before_response(error)
     }
+}
+
+/// Whether the connection was closed by the other side.
+fn is_end_of_file(error: &reqwest::Error) -> bool {
+    error_chain(error)
+        .filter_map(<dyn std::error::Error>::downcast_ref)
+        .any(|error: &io::Error| error.kind() == io::ErrorKind::UnexpectedEof)
 }
 
 /// Whether the server reports that it did not process the request: over HTTP/2 it may refuse a single stream, or close the connection

@@ -179,10 +179,10 @@ impl Noise {
             tracing::warn!(target: "pegboard::stdout_noise", server = inbox.server(), line = %self.first_line.escape_debug(), "the server prints text where messages belong");
         }
         if !self.has_messages && (self.lines > MAX_NOISE_LINES || self.bytes > MAX_NOISE_BYTES) {
-            return Err(EndReason::Protocol(format!(
-                "it printed {} lines of text and no message; the first is {:?}",
-                self.lines, self.first_line
-            )));
+            return Err(EndReason::Flood {
+                lines: self.lines,
+                first_line: self.first_line.clone(),
+            });
         }
         Ok(())
     }

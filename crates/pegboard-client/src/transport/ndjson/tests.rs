@@ -156,10 +156,10 @@ async fn a_line_without_end_ends_the_connection() {
 #[tokio::test]
 async fn a_program_that_only_prints_text_is_rejected() {
     let (_, _, end) = read("usage: cat [FILE]\n".repeat(2000).as_bytes(), 100_000).await;
-    let EndReason::Protocol(text) = end else {
+    let EndReason::Flood { first_line, .. } = end else {
         panic!("{end:?}")
     };
-    assert!(text.contains("usage: cat"), "{text}");
+    assert_eq!(first_line, "usage: cat [FILE]");
     let mut input = b"{}\n".to_vec();
     input.extend("noise\n".repeat(5000).as_bytes());
     assert_eq!(read(&input, 100_000).await.2, EndReason::Eof);

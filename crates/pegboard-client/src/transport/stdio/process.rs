@@ -25,7 +25,7 @@ use tokio::sync::watch;
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 use tracing::Instrument as _;
 
-use crate::shim::SandboxStatus;
+use crate::{shim::SandboxStatus, transport::wire_end::Exit};
 use descendants::Descendants;
 use pegboard_config::{Command, Limits, Sandbox, SandboxLevel};
 use process_tree::ProcessTree;
@@ -43,7 +43,7 @@ pub(super) struct Process {
     pid: u32,
     identity: Identity,
     sandbox: SandboxState,
-    exit: watch::Receiver<Option<String>>,
+    exit: watch::Receiver<Option<Exit>>,
     stop: CancellationToken,
 }
 
@@ -118,12 +118,11 @@ impl Process {
     }
 
     /// Waits until the process exits and returns how it exited.
-    pub(super) async fn exited(&self) -> String {
+    pub(super) async fn exited(&self) -> Exit {
         let mut exit = self.exit.clone();
-        match exit.wait_for(Option::is_some).await {
-            Ok(status) => status.clone().unwrap_or_default(),
-            Err(_) => "it is not watched any more".to_owned(),
-        }
+        let status = exit.wait_for(Option::is_some).await;
+        let unwatched = || Exit::Unknown("it is not watched any more".to_owned());
+        status.ok().and_then(|status| status.clone()).unwrap_or_else(unwatched)
     }
 
     /// Whether it is exiting, so that its exit status will be known soon.
@@ -199,16 +198,16 @@ impl ChildProcess {
     }
 
     /// Waits until the child exits, stops it once `stop` is cancelled, and returns how it exited.
-    async fn watch(&mut self, stop: &CancellationToken, grace: Duration) -> String {
+    async fn watch(&mut self, stop: &CancellationToken, grace: Duration) -> Exit {
         match self {
             Self::Unguarded(child) => match child.watch(stop, grace).await {
                 Ok(status) => describe(status),
-                Err(error) => error.to_string(),
+                Err(error) => Exit::Unknown(error.to_string()),
             },
             #[cfg(target_os = "linux")]
             Self::Guarded(server) => match server.watch(stop, grace).await {
                 Ok(status) => describe(status),
-                Err(why) => why.to_string(),
+                Err(why) => Exit::Unknown(why.to_string()),
             },
         }
     }
@@ -223,11 +222,11 @@ impl ChildProcess {
     }
 }
 
-fn describe(status: ExitStatus) -> String {
+fn describe(status: ExitStatus) -> Exit {
     match (signal_of(status), status.code()) {
-        (Some(signal), _) => format!("killed by signal {signal}"),
-        (None, Some(code)) => format!("exit code {code}"),
-        (None, None) => status.to_string(),
+        (Some(signal), _) => Exit::Signal(signal),
+        (None, Some(code)) => Exit::Code(code),
+        (None, None) => Exit::Unknown(status.to_string()),
     }
 }
 

@@ -4,7 +4,7 @@ use serde_json::json;
 
 use super::*;
 use pegboard_base::name::ServerName;
-use pegboard_client::transport::{ServerError, SpawnError, WireEnd};
+use pegboard_client::transport::{Exit, ServerError, SpawnError, TlsFault, WireEnd};
 use pegboard_tools::catalog::{Catalog, HeaderRule};
 
 const PLENTY: Duration = Duration::from_secs(60);
@@ -145,7 +145,7 @@ fn rejected_for_good_stops() {
     }
     check(&wire(FailureKind::NeedsAuth, Sent::Rejected), [Next::Stop; 4]);
     check(&wire(FailureKind::TooLarge, Sent::Rejected), [Next::Stop; 4]);
-    for fault in [ConnectFault::Redirect, ConnectFault::Tls] {
+    for fault in [ConnectFault::Redirect, ConnectFault::Tls(TlsFault::Expired)] {
         check(&wire(FailureKind::Connect(fault), Sent::Rejected), [Next::Stop; 4]);
     }
 }
@@ -194,7 +194,7 @@ fn unknown_is_sent_again_only_where_that_is_harmless() {
         &status(503, Some(3), Sent::Maybe),
         harmless(Next::AgainSameSession { after }),
     );
-    check(&ended(EndReason::Exited("code 1".into()), Sent::Maybe), harmless(new()));
+    check(&ended(EndReason::Exited(Exit::Code(1)), Sent::Maybe), harmless(new()));
     check(&ended(EndReason::Broken("reset".into()), Sent::Maybe), harmless(new()));
     check(&wire(FailureKind::TooLarge, Sent::Maybe), [Next::Stop; 4]);
 }

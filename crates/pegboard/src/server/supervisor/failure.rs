@@ -38,6 +38,8 @@ impl Supervisor {
         if let Some(hint) = refused_credentials::hint(&self.plan().spec, &error.fault) {
             outage.hint = Some(hint);
         }
+        let code = refused_credentials::code(&self.plan().spec, &error.fault);
+        outage.refine(code, self.plan().spec.target.host());
         self.checks.record(Some(outage.message.clone()));
         // Respects the server's `Retry-After`.
         let retry_after = error.retry_after().unwrap_or_default();
@@ -136,7 +138,7 @@ impl Supervisor {
         self.reset_if_healthy(served);
         self.history.was_lost = true;
         let plan = self.plan();
-        let (restart, outage) = (&plan.restart, Outage::of_end(end));
+        let (restart, outage) = (&plan.restart, Outage::of_end(end, plan.spec.is_process()));
         let is_crash = is_crash(end) && !plan.spec.target.is_supervised();
         if is_crash && self.history.crashes.exited(Instant::now()) {
             let delay = self.history.next_wait(&restart.backoff);

@@ -7,7 +7,7 @@ use tokio_util::task::TaskTracker;
 
 use crate::server::connection_plan::ConnectionPlan;
 use pegboard_client::{
-    session::{ConnectError, ListScope, Session, Spec, connect},
+    session::{ConnectError, ListScope, Session, Spec, Stage, connect},
     transport::{DialError, FailureKind, Sent, WireFailure},
 };
 use pegboard_tools::catalog::{Catalog, store::Freshness};
@@ -40,6 +40,8 @@ pub(super) async fn connect_and_list(
             session.close().await;
             Err(ConnectError {
                 fault,
+                stage: Stage::List,
+                is_process: plan.spec.is_process(),
                 only_era: false,
                 is_modern_lost: false,
                 behind: None,
@@ -63,6 +65,8 @@ pub(super) fn process_permit(
         let fault = DialError::Failed(failure).into();
         Box::new(ConnectError {
             fault,
+            stage: Stage::Handshake,
+            is_process: true,
             only_era: false,
             is_modern_lost: false,
             behind: None,

@@ -24,8 +24,14 @@ pub enum SpawnError {
     NotExecutable {
         /// The path of the file.
         program: PathBuf,
-        /// The error of the operating system, or that the interpreter is missing.
+        /// The error of the operating system.
         why: String,
+    },
+    /// The file exists, but the interpreter that its first line names does not.
+    #[error("`{}` may not be executed: the interpreter named in its first line does not exist", .program.display())]
+    NoInterpreter {
+        /// The path of the file.
+        program: PathBuf,
     },
     /// The working directory does not exist.
     #[error("the folder {} does not exist", .cwd.display())]
@@ -63,6 +69,7 @@ impl SpawnError {
         match self {
             Self::NotFound { .. }
             | Self::NotExecutable { .. }
+            | Self::NoInterpreter { .. }
             | Self::NoFolder { .. }
             | Self::NoSandbox { .. }
             | Self::NoSandboxPath { .. } => true,
@@ -85,9 +92,8 @@ impl SpawnError {
                 searched: Vec::new(),
             },
             // The file exists, so its interpreter is missing.
-            io::ErrorKind::NotFound => Self::NotExecutable {
+            io::ErrorKind::NotFound => Self::NoInterpreter {
                 program: program.to_owned(),
-                why: "the interpreter named in its first line does not exist".to_owned(),
             },
             io::ErrorKind::PermissionDenied => Self::NotExecutable {
                 program: program.to_owned(),
@@ -111,7 +117,7 @@ impl Hint for SpawnError {
             Self::NotFound { program, .. } => {
                 format!("install `{program}`, give its absolute path in `command`, or set `env.PATH` of the server")
             }
-            Self::NotExecutable { .. } => "check the file's permissions and its first line".to_owned(),
+            Self::NotExecutable { .. } | Self::NoInterpreter { .. } => "check the file's permissions and its first line".to_owned(),
             Self::NoFolder { .. } => "create the folder or correct `cwd`".to_owned(),
             Self::NoSandbox { .. } => {
                 "call `pegboard::shim()` first in `main`, or start the server without it by `sandbox.require = false`".to_owned()
