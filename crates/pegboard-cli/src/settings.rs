@@ -419,7 +419,8 @@ fn is_pipe(_path: &Path) -> bool {
 /// Adds a file that is not read to what was loaded.
 fn refuse(loaded: &mut Loaded, path: &Path, why: &str) {
     let file = path.display().to_string();
-    let problem = json!({"severity": "error", "file": file, "line": null, "field": "", "message": why, "hint": null});
+    let problem = json!({"severity": "error", "file": file, "line": null, "field": "", "message": why, "hint": null,
+        "code": "config-unreadable"});
     loaded.problems.extend(serde_json::from_value::<Problem>(problem));
     loaded.unreadable.push(file);
 }

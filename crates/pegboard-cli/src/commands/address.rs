@@ -2,16 +2,15 @@
 
 use std::path::Path;
 
-use pegboard::{Config, Env, Format};
+use pegboard::{Config, Env, Format, Problem, config::SafeUrl, diagnosis::Edit};
 use serde_json::json;
 
-/// What the library says before the address with its scheme.
-const NO_SCHEME: &str = "has no scheme; write `";
-
-/// The address with its scheme in the library's problem with one that has none.
-pub(super) fn completed(problem: &str) -> Option<&str> {
-    let (_, rest) = problem.split_once(NO_SCHEME)?;
-    rest.strip_suffix('`')
+/// The scheme, with its slashes, that mends a problem with an address that has none.
+pub(super) fn missing_scheme(problem: &Problem) -> Option<&str> {
+    match &problem.edit {
+        Some(Edit::Prefix { text, .. }) => Some(text),
+        _ => None,
+    }
 }
 
 /// The address with its scheme, if a text is an address without one. A path is none, nor a bare name, which may be that of a program.
@@ -23,7 +22,11 @@ pub(super) fn without_scheme(text: &str) -> Option<String> {
     let config = json!({"servers": {"x": {"url": text}}}).to_string();
     let loaded = Config::from_text(&config, Format::Json, &Env::new(|_| None));
     let mut problems = loaded.problems.iter();
-    problems.find_map(|problem| completed(&problem.message).map(str::to_owned))
+    let scheme = problems.find_map(missing_scheme)?;
+    let whole = format!("{scheme}{text}");
+    // It is shown, so secrets in it are hidden.
+    let shown = SafeUrl::parse(&whole).ok()?.to_string();
+    Some(if shown.contains("***") { shown } else { whole })
 }
 
 #[cfg(test)]

@@ -1,5 +1,6 @@
 //! `pegboard call`: calls one tool.
 
+mod advice;
 mod approval;
 mod arguments;
 pub(super) mod elicitation;
@@ -10,8 +11,8 @@ mod large_integers;
 mod load;
 mod options;
 mod quoting;
-mod refusal;
 mod results;
+mod tool_prefix;
 mod words;
 
 use std::time::Duration;
@@ -35,8 +36,9 @@ use crate::{
     output::{Output, Report, check_out},
     settings::{self, Settings},
 };
+use advice::Situation;
 pub(super) use options::Call;
-use refusal::{disabled, explained, is_of, misnamed, pass_on_variables};
+use tool_prefix::is_of;
 use words::Request;
 
 /// The limit for a call that is only made to be recorded.
@@ -141,11 +143,14 @@ impl Run for Call {
             let report = load.report(&context.output, &reply.name, concurrent, ending);
             return context.close(&board, with_warnings(report, &problems)).await;
         }
-        let reply = explained(reply, &board.status().servers, context.is_late());
-        let mut reply = misnamed(disabled(reply, &config), &settings);
-        if servers.daemon.is_none() {
-            pass_on_variables(&mut reply, &config);
-        }
+        let situation = Situation {
+            settings: &settings,
+            config: &config,
+            servers: &board.status().servers,
+            is_late: context.is_late(),
+            is_in_daemon: servers.daemon.is_some(),
+        };
+        let reply = situation.advise(reply);
         let mut report = with_warnings(results::report(&context.output, &self, &reply), &problems);
         if self.time {
             let is_in_daemon = servers.daemon.is_some();

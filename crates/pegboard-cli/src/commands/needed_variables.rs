@@ -3,10 +3,8 @@
 use pegboard::{
     Config, ServerName,
     config::{Command, Transport},
+    status::LastError,
 };
-
-/// What stands before the end of a server's stderr in the library's messages.
-const LAST_WORDS: &str = "; its last words were:";
 
 /// Words with which programs ask for a variable, in lower case.
 const ASKING: &[&str] = &[
@@ -60,17 +58,18 @@ const SETTINGS: &[&str] = &[
     "WORKSPACE",
 ];
 
-/// The advice for a server of this process that has ended with the words in a message of the library.
-pub(super) fn advice_for(config: &Config, server: &ServerName, message: &str) -> Option<String> {
-    let (_, words) = message.split_once(LAST_WORDS)?;
+/// The advice for a server of this process that has ended with this error.
+pub(super) fn advice_for(config: &Config, server: &ServerName, error: &LastError) -> Option<String> {
     match &config.servers.get(server)?.transport {
-        Transport::Stdio(command) => advice(command, words),
+        Transport::Stdio(command) => advice(command, error),
         _ => None,
     }
 }
 
-/// How the process gets the variables that its last words ask for. `None` if they ask for none, or it has them.
-pub(super) fn advice(command: &Command, words: &str) -> Option<String> {
+/// How a process that exited by itself gets the variables that its last words ask for. `None` if they ask for none, or it has them.
+pub(super) fn advice(command: &Command, error: &LastError) -> Option<String> {
+    let diagnosis = error.diagnosis.as_deref()?;
+    let words = error.stderr.as_deref().filter(|_| diagnosis.cause.is_own_exit())?;
     advice_where(command, words, |name| std::env::var_os(name).is_some())
 }
 

@@ -118,8 +118,12 @@ impl Run for Tools {
                 let is_meant = |server: &Unavailable| named.is_empty() || named.contains(&server.server);
                 found.unavailable.retain(is_meant);
                 if servers.daemon.is_none() {
+                    let status = board.status();
                     for server in &mut found.unavailable {
-                        let advice = needed_variables::advice_for(&config, &server.server, &server.error);
+                        let row = status.servers.iter().find(|row| row.name == server.server);
+                        let error = row.and_then(|row| row.last_error.as_ref());
+                        let advice =
+                            error.and_then(|error| needed_variables::advice_for(&config, &server.server, error));
                         server.hint = advice.or(server.hint.take());
                     }
                 }

@@ -1,4 +1,4 @@
-//! Notes what `doctor` must know about the messages of servers: the last request to each, and JSON from it that is no MCP message.
+//! Notes what `doctor` must know about the messages of servers: JSON that is no MCP message.
 
 use std::collections::BTreeMap;
 
@@ -21,8 +21,6 @@ static SEEN: Mutex<BTreeMap<String, Exchanged>> = Mutex::new(BTreeMap::new());
 /// What was exchanged with one server.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Exchanged {
-    /// The method of the last request that was sent.
-    pub(crate) last_request: Option<String>,
     /// The first JSON from the server that is no message of the protocol.
     pub(crate) other_json: Option<String>,
 }
@@ -49,22 +47,19 @@ impl<S: Subscriber> Layer<S> for Watch {
         };
         let mut seen = SEEN.lock();
         if seen.len() < MAX_SERVERS || seen.contains_key(server) {
-            seen.entry(server.to_owned())
-                .or_default()
-                .note(what.starts_with("received"), text);
+            let exchanged = seen.entry(server.to_owned()).or_default();
+            if what.starts_with("received") {
+                exchanged.note(text);
+            }
         }
     }
 }
 
 impl Exchanged {
-    /// Notes a message as the library quotes it.
-    fn note(&mut self, is_received: bool, quoted: &str) {
-        match is_received {
-            true if self.other_json.is_none() && is_other_json(quoted) => {
-                self.other_json = Some(unescaped(quoted).chars().take(MAX_SHOWN).collect());
-            }
-            true => {}
-            false => self.last_request = request_method(quoted).or(self.last_request.take()),
+    /// Notes a message from the server as the library quotes it.
+    fn note(&mut self, quoted: &str) {
+        if self.other_json.is_none() && is_other_json(quoted) {
+            self.other_json = Some(unescaped(quoted).chars().take(MAX_SHOWN).collect());
         }
     }
 }
@@ -74,29 +69,20 @@ fn is_other_json(quoted: &str) -> bool {
     !quoted.ends_with('…') && !quoted.contains("jsonrpc") && serde_json::from_str::<Value>(&unescaped(quoted)).is_ok()
 }
 
-fn request_method(quoted: &str) -> Option<String> {
-    let message: Value = serde_json::from_str(&unescaped(quoted)).ok()?;
-    message.get("id")?;
-    Some(message.get("method")?.as_str()?.to_owned())
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
-    fn the_last_request_and_the_first_json_that_is_no_message_are_kept() {
+    fn the_first_json_that_is_no_message_is_kept() {
         let mut seen = Exchanged::default();
-        seen.note(false, r#"{"jsonrpc":"2.0","id":1,"method":"initialize"}"#);
-        seen.note(false, r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#);
-        seen.note(true, r#"{"jsonrpc":"2.0","id":1,"result":{}}"#);
-        seen.note(true, r#"{"level":30,"msg":"up"}"#);
-        seen.note(true, "{}");
-        seen.note(true, r#"{"result":{"a":"…"#);
+        seen.note(r#"{"jsonrpc":"2.0","id":1,"result":{}}"#);
+        seen.note(r#"{"level":30,"msg":"up"}"#);
+        seen.note("{}");
+        seen.note(r#"{"result":{"a":"…"#);
         assert_eq!(
             seen,
             Exchanged {
-                last_request: Some("initialize".to_owned()),
                 other_json: Some(r#"{"level":30,"msg":"up"}"#.to_owned()),
             }
         );
@@ -105,7 +91,7 @@ mod tests {
     #[test]
     fn a_message_that_was_cut_is_not_taken_for_other_json() {
         let mut seen = Exchanged::default();
-        seen.note(true, "{\"result\":{\"tools\":[]…");
+        seen.note("{\"result\":{\"tools\":[]…");
         assert_eq!(seen, Exchanged::default());
     }
 }

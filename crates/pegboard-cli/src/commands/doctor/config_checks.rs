@@ -5,6 +5,7 @@ use std::{collections::BTreeMap, path::Path};
 use pegboard::{
     Config, Loaded, Problem, ServerName,
     config::{Explained, Tls, Transport, ValueOrigin, WithSecrets},
+    diagnosis::{Code, Edit},
 };
 use pegboard_hosts::document::Document;
 use serde_json::{Value, json};
@@ -15,7 +16,7 @@ use super::{
     kinds::{self, Step},
     urls,
 };
-use crate::commands::plain_secrets;
+use crate::commands::{address, plain_secrets};
 
 /// The settings that may hold secrets, entry by entry.
 const SECRET_FIELDS: &[&str] = &["env", "headers", "auth"];
@@ -80,7 +81,7 @@ pub(super) fn of_files(section: &mut Section, loaded: &Loaded) {
             loaded.config.servers.contains_key(server) || loaded.config.misconfigured.contains_key(server)
         });
         // The permissions say it, with their fix.
-        let is_of_mode = cfg!(unix) && problem.message.starts_with("other users may write to it");
+        let is_of_mode = cfg!(unix) && problem.code == Code::ConfigWritable;
         if is_of_mode {
             continue;
         }
@@ -88,7 +89,6 @@ pub(super) fn of_files(section: &mut Section, loaded: &Loaded) {
             section.found(
                 Finding::new(&kinds::CONFIG_UNREADABLE, without_hint(problem)).fix(match &problem.hint {
                     Some(hint) => hint.clone(),
-                    None if problem.message.contains("not UTF-8") => "save the file as UTF-8".to_owned(),
                     None => kinds::CONFIG_UNREADABLE.remedy.to_owned(),
                 }),
             );
@@ -122,35 +122,26 @@ fn is_of_trust(problem: &Problem, loaded: &Loaded) -> bool {
 }
 
 fn of_problem(problem: &Problem) -> Finding {
-    let (message, path) = (problem.message.as_str(), path_of(problem));
+    let path = path_of(problem);
     let file = || Path::new(&problem.file).to_owned();
-    let kind = match message {
-        _ if message.starts_with("there is no such setting") => &kinds::UNKNOWN_SETTING,
-        _ if message.starts_with("variable `") && message.ends_with("is not set") => &kinds::VARIABLE_UNSET,
-        _ if message.contains("has no scheme") => &kinds::URL_INCOMPLETE,
-        _ if message.starts_with("is taken as one program name") => &kinds::COMMAND_LINE,
-        _ if message.contains("looks like a secret") || message.starts_with("a secret is written") => {
-            &kinds::SECRET_IN_CLEAR
-        }
-        _ if message.contains("certificate is not checked") => &kinds::CERTIFICATE_UNCHECKED,
-        _ if problem.is_error() => &kinds::CONFIG_ERROR,
-        _ => &kinds::CONFIG_WARNING,
-    };
-    let hint = problem.hint.as_deref().unwrap_or_default();
-    let meant = hint.strip_prefix("did you mean ").and_then(quoted);
-    let taken = meant.filter(|meant| is_taken_beside(&file(), &path, meant));
-    let url = match kind.id {
-        "url-incomplete" => urls::with_scheme(&file(), &path, message),
+    let kind = kinds::find(problem.code).unwrap_or(match problem.is_error() {
+        true => &kinds::CONFIG_ERROR,
+        false => &kinds::CONFIG_WARNING,
+    });
+    let meant = match &problem.edit {
+        Some(Edit::Rename { to, .. }) => Some(to),
         _ => None,
     };
+    let taken = meant.filter(|meant| is_taken_beside(&file(), &path, meant));
+    let url = address::missing_scheme(problem).and_then(|scheme| urls::with_scheme(&file(), &path, scheme));
     let (line, url) = url.unzip();
-    let remedy = match kind.id {
-        "unknown-setting" if taken.is_none() => meant.map(|to| Remedy::Rename {
+    let remedy = match &problem.edit {
+        Some(Edit::Rename { to, .. }) if taken.is_none() => Some(Remedy::Rename {
             file: file(),
             path: path.clone(),
             to: to.to_owned(),
         }),
-        "command-line" => split_command(hint, &file(), &path),
+        Some(Edit::SplitCommand { .. }) => split_command(&file(), &path),
         _ => url,
     };
     let own = path.last().map_or("", String::as_str);
@@ -170,6 +161,7 @@ fn of_problem(problem: &Problem) -> Finding {
     Finding::new(kind, without_hint(problem))
         .fix(fix.unwrap_or_else(|| kind.remedy.to_owned()))
         .remedy_if_any(remedy)
+        .diagnosed(problem.diagnosis())
 }
 
 /// Whether a setting that was meant is written beside the misspelt one.
@@ -191,17 +183,8 @@ fn without_hint(problem: &Problem) -> String {
     plain.to_string()
 }
 
-/// The text in the first pair of backquotes.
-fn quoted(text: &str) -> Option<&str> {
-    text.split('`').nth(1)
-}
-
-/// Splits the command line that the file has. `None` if it has what a shell would read in its own way, or if the hint tells that a secret is
-/// in it.
-fn split_command(hint: &str, file: &Path, path: &[String]) -> Option<Remedy> {
-    if !hint.starts_with("write `command = ") {
-        return None;
-    }
+/// Splits the command line that the file has. `None` if it has what a shell would read in its own way.
+fn split_command(file: &Path, path: &[String]) -> Option<Remedy> {
     let (path, line) = written(file, path)?;
     let line = line.as_str()?;
     let mut words = line.split_whitespace();

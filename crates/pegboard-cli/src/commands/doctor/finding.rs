@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use pegboard::diagnosis::Diagnosis;
 use serde_json::{Value, json};
 
 use super::kinds::{Kind, Level, Step};
@@ -28,6 +29,8 @@ pub(crate) struct Finding {
     pub(crate) fix: Option<String>,
     /// What `--fix` does.
     pub(crate) remedy: Option<Remedy>,
+    /// What the library says is wrong, as data.
+    pub(crate) diagnosis: Option<Box<Diagnosis>>,
 }
 
 /// A change that `--fix` makes.
@@ -96,14 +99,20 @@ impl Line {
     pub(crate) fn json(&self) -> Value {
         match self {
             Self::Fine { step, found } => json!({"step": step.as_str(), "level": "ok", "found": found}),
-            Self::Found(finding) => json!({
-                "step": finding.kind.step.as_str(),
-                "level": finding.kind.level.as_str(),
-                "id": finding.kind.id,
-                "found": finding.found,
-                "fix": finding.fix,
-                "fixable": finding.remedy.is_some(),
-            }),
+            Self::Found(finding) => {
+                let mut found = json!({
+                    "step": finding.kind.step.as_str(),
+                    "level": finding.kind.level.as_str(),
+                    "id": finding.kind.id,
+                    "found": finding.found,
+                    "fix": finding.fix,
+                    "fixable": finding.remedy.is_some(),
+                });
+                if let Some(diagnosis) = &finding.diagnosis {
+                    found["diagnosis"] = json!(diagnosis);
+                }
+                found
+            }
         }
     }
 }
@@ -115,11 +124,17 @@ impl Finding {
             found: found.into(),
             fix: None,
             remedy: None,
+            diagnosis: None,
         }
     }
 
     pub(crate) fn fix(mut self, fix: impl Into<String>) -> Self {
         self.fix = Some(fix.into());
+        self
+    }
+
+    pub(crate) fn diagnosed(mut self, diagnosis: Diagnosis) -> Self {
+        self.diagnosis = Some(Box::new(diagnosis));
         self
     }
 

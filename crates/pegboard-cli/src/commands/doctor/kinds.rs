@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use pegboard::diagnosis::Code;
+
 /// How bad a finding is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Level {
@@ -72,6 +74,11 @@ pub(crate) struct Kind {
     pub(crate) remedy: &'static str,
 }
 
+/// The kind of finding that has the word of a diagnosis.
+pub(crate) fn find(code: Code) -> Option<&'static Kind> {
+    ALL.iter().copied().find(|kind| kind.id == code.as_str())
+}
+
 macro_rules! kinds {
     ($($name:ident = $id:literal $step:ident $level:ident $means:literal $remedy:literal;)*) => {
         $(pub(crate) static $name: Kind = Kind {
@@ -81,7 +88,6 @@ macro_rules! kinds {
             means: $means,
             remedy: $remedy,
         };)*
-        #[cfg(test)]
         pub(crate) static ALL: &[&Kind] = &[$(&$name),*];
     };
 }

@@ -1,72 +1,69 @@
-//! Says what kind of finding a failed start is, by the library's words for it.
+//! Says what kind of finding a failed start is, by the library's diagnosis of it.
 
-use pegboard::{State, config::Transport, status::LastError};
+use pegboard::{
+    config::Transport,
+    diagnosis::{Cause, Code, Diagnosis, Step},
+    status::LastError,
+};
 
 use super::{
     finding::Finding,
     kinds::{self, Kind},
+    stderr_patterns,
 };
 use crate::{commands::needed_variables, logging::Exchanged};
 
 /// The most characters of a server's own words that are shown.
 const MAX_WORDS: usize = 1500;
 
-/// The library's words for a server that was stopped because of the text that it printed, and what it puts before the end of stderr.
-const FLOOD: &str = "lines of text and no message";
-const LAST_WORDS: &str = "; its last words were:";
+/// The fix of a list that fails.
+pub(super) const LOG_SAYS_MORE: &str = "the server's log says more: run its command by hand, or `pegboard logs SERVER`";
 
 /// The finding for the outage of a server.
-pub(super) fn finding(
-    name: &str,
-    transport: &Transport,
-    state: State,
-    error: &LastError,
-    exchanged: &Exchanged,
-) -> Finding {
-    let message = error.message.as_str();
-    let kind = match transport {
-        Transport::Stdio(_) => of_process(message, error.stderr.as_deref().unwrap_or_default()),
-        _ => of_network(message, state, error.hint.as_deref().unwrap_or_default()),
-    };
-    if kind.id == kinds::SILENT.id
-        && let Some(json) = &exchanged.other_json
-    {
-        return Finding::new(
-            &kinds::OTHER_JSON,
-            format!("{message}; it writes JSON that is no MCP message: {json}"),
-        )
-        .fix(kinds::OTHER_JSON.remedy);
-    }
-    // The library has the same words for all requests.
-    let is_of_list = exchanged.last_request.as_deref() == Some("tools/list");
-    let is_of_request = [&kinds::HANDSHAKE_REFUSED, &kinds::SILENT, &kinds::CONNECT_TIMEOUT]
-        .iter()
-        .any(|of_request| of_request.id == kind.id);
-    if is_of_list && is_of_request {
-        return Finding::new(
-            &kinds::LIST_FAILED,
-            format!("the tools could not be listed: {}", shortened(message)),
-        )
-        .fix(LOG_SAYS_MORE);
-    }
-    if kind.id == kinds::STDOUT_FLOOD.id {
-        // What it wrote to stderr does not say why.
-        let (found, _) = message.split_once(LAST_WORDS).unwrap_or((message, ""));
-        return Finding::new(kind, shortened(found)).fix(kind.remedy);
-    }
-    let fix = fix(kind).map(str::to_owned).or_else(|| error.hint.clone());
-    let needed = match transport {
-        Transport::Stdio(command) if kind.id == kinds::EXITS_AT_START.id => {
-            needed_variables::advice(command, error.stderr.as_deref().unwrap_or_default())
+pub(super) fn finding(name: &str, transport: &Transport, error: &LastError, exchanged: &Exchanged) -> Finding {
+    let diagnosis = error.diagnosis.as_deref();
+    let stderr = error.stderr.as_deref().unwrap_or_default();
+    let kind = kind(diagnosis, transport, stderr);
+    let finding = match &exchanged.other_json {
+        Some(json) if kind.id == kinds::SILENT.id => {
+            let found = format!("{}; it writes JSON that is no MCP message: {json}", error.message);
+            Finding::new(&kinds::OTHER_JSON, found).fix(kinds::OTHER_JSON.remedy)
         }
-        _ => None,
+        _ => Finding::new(kind, found(kind, &error.message)).fix(fix(name, kind, transport, error)),
     };
-    let fix = match kind.id {
-        _ if needed.is_some() => needed,
-        "sign-in-needed" | "sign-in-expired" => Some(format!("pegboard login {name}")),
-        _ => fix,
+    match diagnosis {
+        Some(diagnosis) => finding.diagnosed(diagnosis.clone()),
+        None => finding,
+    }
+}
+
+/// The kind of finding that a diagnosis is. What a process wrote to stderr counts only if it exited by itself.
+fn kind(diagnosis: Option<&Diagnosis>, transport: &Transport, stderr: &str) -> &'static Kind {
+    let other = match transport {
+        Transport::Stdio(_) => &kinds::START_FAILED,
+        _ => &kinds::CONNECTION_FAILED,
     };
-    Finding::new(kind, shortened(message)).fix(fix.unwrap_or_else(|| kind.remedy.to_owned()))
+    let Some(diagnosis) = diagnosis else { return other };
+    match diagnosis.code {
+        Code::ExitsAtStart | Code::Exited if diagnosis.cause.is_own_exit() => {
+            stderr_patterns::find(stderr).unwrap_or(&kinds::EXITS_AT_START)
+        }
+        Code::Exited => &kinds::EXITS_AT_START,
+        Code::CredentialsMissing => &kinds::CREDENTIALS_REFUSED,
+        code => match kinds::find(code) {
+            Some(kind) => kind,
+            None if diagnosis.step == Step::List => &kinds::LIST_FAILED,
+            None => other,
+        },
+    }
+}
+
+fn found(kind: &Kind, message: &str) -> String {
+    let message = shortened(message);
+    match kind.id == kinds::LIST_FAILED.id {
+        true => format!("the tools could not be listed: {message}"),
+        false => message,
+    }
 }
 
 fn shortened(message: &str) -> String {
@@ -76,139 +73,31 @@ fn shortened(message: &str) -> String {
     }
 }
 
-/// The fix of a list that fails.
-pub(super) const LOG_SAYS_MORE: &str = "the server's log says more: run its command by hand, or `pegboard logs SERVER`";
+/// What to do: the first of these that there is.
+fn fix(name: &str, kind: &Kind, transport: &Transport, error: &LastError) -> String {
+    needed_variable(kind, transport, error)
+        .or_else(|| sign_in(name, kind))
+        .or_else(|| better_than_hint(kind, error).map(str::to_owned))
+        .or_else(|| error.hint.clone())
+        .unwrap_or_else(|| kind.remedy.to_owned())
+}
 
-/// What a process that does not start says.
-fn of_process(message: &str, stderr: &str) -> &'static Kind {
-    let said = |words: &[&str]| words.iter().any(|word| stderr.contains(word));
-    if let Some(kind) = of_protocol(message) {
-        return kind;
-    }
-    if message.contains("process ended") {
-        return if said(&[
-            "Cannot connect to the Docker daemon",
-            "docker daemon is not running",
-            "Is the docker daemon running",
-        ]) {
-            &kinds::DOCKER_NOT_RUNNING
-        } else if said(&[
-            "code E404",
-            "404 Not Found - GET",
-            "No solution found",
-            "was not found in the package registry",
-            "ETARGET",
-            "No matching distribution",
-            "manifest unknown",
-            "pull access denied",
-        ]) {
-            &kinds::PACKAGE_UNKNOWN
-        } else if said(&[
-            "ModuleNotFoundError",
-            "No module named",
-            "Cannot find module",
-            "ERR_MODULE_NOT_FOUND",
-            "Cannot find package",
-        ]) {
-            &kinds::MODULE_MISSING
-        } else {
-            &kinds::EXITS_AT_START
-        };
-    }
-    if message.contains(FLOOD) {
-        &kinds::STDOUT_FLOOD
-    } else if message.contains("all it wrote was") {
-        &kinds::WAITS_FOR_INPUT
-    } else if message.starts_with("no answer within") {
-        &kinds::SILENT
-    } else if message.contains("closed its output") {
-        &kinds::EXITS_AT_START
-    } else {
-        &kinds::START_FAILED
+/// The settings that pass on a variable which the process has ended for lack of.
+fn needed_variable(kind: &Kind, transport: &Transport, error: &LastError) -> Option<String> {
+    match transport {
+        Transport::Stdio(command) if kind.id == kinds::EXITS_AT_START.id => needed_variables::advice(command, error),
+        _ => None,
     }
 }
 
-/// What goes wrong after the server was reached.
-fn of_protocol(message: &str) -> Option<&'static Kind> {
-    let says = |words: &str| message.contains(words);
-    if says("same cursor twice") || says("gave a cursor of") {
-        Some(&kinds::LIST_ENDLESS)
-    } else if says("tools/list") {
-        Some(&kinds::LIST_FAILED)
-    } else if says("protocol version") || says("speaks version") {
-        Some(&kinds::PROTOCOL_UNSUPPORTED)
-    } else if says("initialize") || says("answered with error") {
-        Some(&kinds::HANDSHAKE_REFUSED)
-    } else {
-        None
-    }
-}
-
-/// The library's words for a sign-in that was there and is over.
-const ENDED_SIGN_IN: &[&str] = &[
-    "the token has expired",
-    "no longer accepts the token",
-    "has ended the session",
-    "an earlier renewal of the token was interrupted",
-    "refuses tokens that were just issued",
-    "does not know this program any more",
-];
-
-fn of_network(message: &str, state: State, hint: &str) -> &'static Kind {
-    let says = |words: &str| message.contains(words);
-    if state == State::NeedsAuth {
-        return if says("HTTP 403") {
-            &kinds::FORBIDDEN
-        } else if ENDED_SIGN_IN.iter().any(|words| says(words)) {
-            &kinds::SIGN_IN_EXPIRED
-        } else if hint.contains("pegboard login") || hint.contains("give the server's credentials") {
-            &kinds::SIGN_IN_NEEDED
-        } else {
-            &kinds::CREDENTIALS_REFUSED
-        };
-    }
-    let lower = message.to_lowercase();
-    if lower.contains("unknownissuer") || lower.contains("caused by: unknown issuer") || lower.contains("self-signed") {
-        &kinds::CERTIFICATE_UNKNOWN
-    } else if lower.contains("certificate expired")
-        || lower.contains("expired: verification time")
-        || lower.contains("certificate: expired")
-    {
-        &kinds::CERTIFICATE_EXPIRED
-    } else if lower.contains("notvalidyet") || lower.contains("not valid yet") {
-        &kinds::CERTIFICATE_NOT_YET_VALID
-    } else if lower.contains("notvalidforname")
-        || lower.contains("not valid for name")
-        || lower.contains("certificate not valid for")
-    {
-        &kinds::CERTIFICATE_WRONG_HOST
-    } else if lower.contains("certificate") || lower.contains("tls") || lower.contains("corrupt message") {
-        &kinds::TLS_FAILED
-    } else if lower.contains("lookup") || lower.contains("dns") {
-        &kinds::HOST_UNKNOWN
-    } else if lower.contains("connection refused") {
-        &kinds::CONNECTION_REFUSED
-    } else if says("HTTP 404") || says("HTTP 405") {
-        &kinds::PATH_NOT_FOUND
-    } else if lower.contains("redirect") || says("points elsewhere") {
-        &kinds::REDIRECTED
-    } else if says("HTTP 429") {
-        &kinds::RATE_LIMITED
-    } else if says("HTTP 5") {
-        &kinds::SERVER_ERROR
-    } else if let Some(kind) = of_protocol(message) {
-        kind
-    } else if hint.contains("not as an MCP server") || says("HTTP 4") || says("HTTP 2") {
-        &kinds::NOT_MCP
-    } else if lower.contains("timed out") || says("no answer within") || hint.contains("does not answer") {
-        &kinds::CONNECT_TIMEOUT
-    } else {
-        &kinds::CONNECTION_FAILED
-    }
+fn sign_in(name: &str, kind: &Kind) -> Option<String> {
+    let is_of_sign_in = [kinds::SIGN_IN_NEEDED.id, kinds::SIGN_IN_EXPIRED.id].contains(&kind.id);
+    is_of_sign_in.then(|| format!("pegboard login {name}"))
 }
 
 /// The fix for a kind where the library's hint is not the best.
-fn fix(kind: &Kind) -> Option<&'static str> {
+fn better_than_hint(kind: &Kind, error: &LastError) -> Option<&'static str> {
+    let is_unusable = matches!(error.diagnosis.as_deref(), Some(found) if found.cause == Cause::Response);
     Some(match kind.id {
         "module-missing" => {
             "install the missing module where the program looks for it, or run the server with `uvx` or `npx`"
@@ -218,6 +107,7 @@ fn fix(kind: &Kind) -> Option<&'static str> {
         "waits-for-input" => {
             "run its command once by hand and answer what it asks; if it prints an address, configure that as `url`"
         }
+        "stdout-flood" => kinds::STDOUT_FLOOD.remedy,
         "certificate-unknown" => {
             "tls = { ca = \"/path/to/authority.pem\" }, with the authority of the server, or of the proxy that intercepts TLS"
         }
@@ -233,6 +123,7 @@ fn fix(kind: &Kind) -> Option<&'static str> {
             "see whether the server's log says why it ends the connection, and whether `url` names its port and not another program's"
         }
         "list-endless" => "mend the paging of the server: each page needs another `nextCursor`, and the last one none",
+        "list-failed" if !is_unusable => LOG_SAYS_MORE,
         _ => return None,
     })
 }

@@ -123,14 +123,8 @@ fn of_status(
             Finding::new(&kinds::SILENT, "it was still starting when the time was up")
                 .fix("raise `--timeout`, or `connect_timeout` of the server"),
         ),
-        (state, Some(error)) => {
-            section.found(outage::finding(
-                status.name.as_str(),
-                transport,
-                state,
-                error,
-                exchanged,
-            ));
+        (_, Some(error)) => {
+            section.found(outage::finding(status.name.as_str(), transport, error, exchanged));
         }
         (state, None) => section.found(Finding::new(&kinds::START_FAILED, format!("it is {}", state.as_str()))),
     }

@@ -6,14 +6,9 @@ use pegboard::{Config, Env, Format, config::SafeUrl, url::Url};
 use serde_json::json;
 
 use super::{finding::Remedy, fix};
-use crate::commands::address;
 
-/// Adds the scheme that the library's message recommends for the URL at a path of keys. Returns the advice, and the change.
-pub(super) fn with_scheme(file: &Path, path: &[String], message: &str) -> Option<(String, Remedy)> {
-    let recommended = address::completed(message)?;
-    let scheme = ["https://", "http://"]
-        .into_iter()
-        .find(|scheme| recommended.starts_with(scheme))?;
+/// Adds a scheme to the URL at a path of keys. Returns the advice, and the change.
+pub(super) fn with_scheme(file: &Path, path: &[String], scheme: &str) -> Option<(String, Remedy)> {
     let (path, value) = fix::written(file, path)?;
     let wanted = format!("{scheme}{}", value.as_str()?.trim());
     let advice = advice(&wanted, &format!("write `{scheme}` at the start of `url`"));

@@ -1,0 +1,167 @@
+//! One ordered table of advice for a call that was refused: the first row that applies says what to do about it.
+
+use pegboard::{
+    Config, Failure, Kind, Outcome, Reply, State,
+    status::{LastError, ServerStatus},
+};
+
+use super::is_of;
+use crate::{commands::needed_variables, settings::Settings};
+
+/// What is known about a refused call.
+pub(super) struct Situation<'a> {
+    pub(super) settings: &'a Settings,
+    pub(super) config: &'a Config,
+    pub(super) servers: &'a [ServerStatus],
+    /// Whether the time of the command is up.
+    pub(super) is_late: bool,
+    /// Whether the servers run in the daemon, which has an environment of its own.
+    pub(super) is_in_daemon: bool,
+}
+
+/// What replaces the kind, the message and the hint of a refusal.
+struct Advice {
+    kind: Option<Kind>,
+    message: Option<String>,
+    hint: Option<String>,
+}
+
+impl Advice {
+    fn hint(hint: impl Into<String>) -> Self {
+        Self {
+            kind: None,
+            message: None,
+            hint: Some(hint.into()),
+        }
+    }
+}
+
+type Row = fn(&Situation<'_>, &Reply, &Failure) -> Option<Advice>;
+
+/// The rows, in their order.
+const ROWS: &[Row] = &[
+    still_starting,
+    all_need_sign_in,
+    disabled,
+    server_in_place_of_tool,
+    unusable_server,
+    tool_of_demo,
+    withheld_variable,
+];
+
+impl Situation<'_> {
+    /// Adds the advice to a reply.
+    pub(super) fn advise(&self, mut reply: Reply) -> Reply {
+        let Outcome::Refused(failure) = &reply.outcome else {
+            return reply;
+        };
+        let advice = ROWS.iter().find_map(|row| row(self, &reply, failure));
+        if let (Some(advice), Outcome::Refused(failure)) = (advice, &mut reply.outcome) {
+            failure.kind = advice.kind.unwrap_or(failure.kind);
+            if let Some(message) = advice.message {
+                failure.message = message;
+            }
+            failure.hint = advice.hint;
+        }
+        reply
+    }
+
+    /// The last error of the server that a call was for.
+    fn error_of(&self, reply: &Reply) -> Option<&LastError> {
+        let name = reply.server.as_ref()?;
+        let server = self.servers.iter().find(|server| server.name == *name)?;
+        server.last_error.as_ref()
+    }
+}
+
+/// The deadline passed while servers were starting.
+fn still_starting(situation: &Situation<'_>, reply: &Reply, failure: &Failure) -> Option<Advice> {
+    let is_without_server = matches!(
+        failure.kind,
+        Kind::Unavailable | Kind::RestartInProgress | Kind::UnknownTool | Kind::Timeout
+    );
+    let servers = situation.servers.iter();
+    let starting = servers.filter(|server| server.state == State::Connecting);
+    let starting: Vec<String> = starting.map(|server| format!("`{}`", server.name)).collect();
+    let message = match starting.as_slice() {
+        _ if !situation.is_late || !is_without_server => return None,
+        [] => return None,
+        [one] => format!("server {one} was still starting when the time was up"),
+        more => format!("servers {} were still starting when the time was up", more.join(", ")),
+    };
+    let mut servers = situation.servers.iter();
+    let is_named = servers.any(|server| is_of(&reply.asked, server.name.as_str()));
+    Some(Advice {
+        kind: Some(Kind::Timeout),
+        message: Some(message),
+        // The server is stopped when the command ends, so its own hint to retry would not help.
+        hint: (!is_named).then(|| "name the server, as in `SERVER.TOOL`, so that no other is waited for".to_owned()),
+    })
+}
+
+/// No tool is known, because every server waits for a sign-in.
+fn all_need_sign_in(situation: &Situation<'_>, _: &Reply, failure: &Failure) -> Option<Advice> {
+    let mut enabled = situation
+        .servers
+        .iter()
+        .filter(|server| server.state != State::Disabled);
+    let is_it = failure.kind == Kind::UnknownTool
+        && !situation.servers.is_empty()
+        && enabled.all(|server| server.state == State::NeedsAuth);
+    is_it.then(|| Advice {
+        kind: Some(Kind::NeedsAuth),
+        message: None,
+        hint: situation
+            .servers
+            .iter()
+            .find_map(|server| server.last_error.as_ref()?.hint.clone()),
+    })
+}
+
+/// The config disables the server of the call.
+fn disabled(situation: &Situation<'_>, reply: &Reply, failure: &Failure) -> Option<Advice> {
+    let name = reply.server.as_ref()?;
+    let is_disabled = !situation.config.servers.get(name)?.enabled;
+    (failure.kind == Kind::Unavailable && is_disabled)
+        .then(|| Advice::hint(format!("`pegboard enable {name}` enables it")))
+}
+
+/// The name of the tool is the name of a server.
+fn server_in_place_of_tool(situation: &Situation<'_>, reply: &Reply, failure: &Failure) -> Option<Advice> {
+    let name = reply.asked.as_str();
+    let is_server = situation.settings.loaded.config.servers.contains_key(name);
+    (failure.kind == Kind::UnknownTool && is_server).then(|| Advice {
+        kind: None,
+        message: Some(format!("`{name}` is a server, not a tool")),
+        hint: Some(format!("`pegboard tools {name}` lists its tools")),
+    })
+}
+
+/// The name of the tool is that of a server that cannot be used.
+fn unusable_server(situation: &Situation<'_>, reply: &Reply, failure: &Failure) -> Option<Advice> {
+    let name = reply.asked.as_str();
+    (failure.kind == Kind::UnknownTool && situation.settings.has(name)).then(|| {
+        let complaint = situation.settings.missing(name);
+        Advice {
+            kind: None,
+            message: Some(complaint.message),
+            hint: complaint.hint,
+        }
+    })
+}
+
+/// The tool is one of the demo server, which is not used beside others.
+fn tool_of_demo(situation: &Situation<'_>, reply: &Reply, failure: &Failure) -> Option<Advice> {
+    let hint = situation.settings.demo_hint(&reply.asked)?;
+    (failure.kind == Kind::UnknownTool).then(|| Advice::hint(hint))
+}
+
+/// The server has ended for lack of a variable that its config does not pass on.
+fn withheld_variable(situation: &Situation<'_>, reply: &Reply, _: &Failure) -> Option<Advice> {
+    if situation.is_in_daemon {
+        return None;
+    }
+    let server = reply.server.as_ref()?;
+    let advice = needed_variables::advice_for(situation.config, server, situation.error_of(reply)?)?;
+    Some(Advice::hint(advice))
+}
