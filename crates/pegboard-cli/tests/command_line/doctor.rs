@@ -4,6 +4,7 @@ mod config_files;
 mod diagnosis;
 mod fixing;
 mod guide;
+mod lying_texts;
 mod machine;
 mod network;
 mod processes;

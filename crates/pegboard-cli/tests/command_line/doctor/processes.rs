@@ -8,7 +8,7 @@ use super::diagnosis::{Diagnosis, QUICK, SILENT, fake, mended_by, mends_itself, 
 use crate::home::{Home, Ran};
 
 /// A script in the home folder.
-fn script(home: &Home, name: &str, text: &str, mode: u32) -> String {
+pub(super) fn script(home: &Home, name: &str, text: &str, mode: u32) -> String {
     let path = home.write(name, text);
     fs::set_permissions(&path, fs::Permissions::from_mode(mode)).unwrap();
     path.display().to_string()
@@ -20,7 +20,7 @@ fn starter(home: &Home, name: &str, first_line: &str, mode: u32) -> String {
     script(home, name, &format!("{first_line}\nexec {command}\n"), mode)
 }
 
-fn entry(program: &str, args: &[&str]) -> String {
+pub(super) fn entry(program: &str, args: &[&str]) -> String {
     format!("[servers.fx]\ncommand = {program:?}\nargs = {args:?}\n{QUICK}\n")
 }
 
