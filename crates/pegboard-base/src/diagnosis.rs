@@ -6,12 +6,14 @@
 mod cause;
 mod code;
 mod place;
+mod stderr_patterns;
 
 use serde::{Deserialize, Deserializer, Serialize};
 
 pub use cause::{Cause, ConnectFault, Step, TlsFault};
 pub use code::Code;
 pub use place::{Edit, Place};
+pub use stderr_patterns::StderrClue;
 
 /// What is wrong, at which step, why, where, and what mends it.
 ///

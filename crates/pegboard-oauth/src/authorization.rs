@@ -12,7 +12,7 @@ use super::{
     challenge::{OFFLINE_ACCESS, add_scopes},
     checked_http::{Trust, shown},
     discovery::Discovered,
-    error::OAuthError,
+    error::{OAuthError, Refusal},
     metadata::clipped,
     pkce::{Pkce, random_text},
     redirect_uri::RedirectUri,
@@ -197,7 +197,7 @@ impl PendingSignIn {
                 Some(description) => format!("{} ({})", clipped(&error), clipped(&description)),
                 None => clipped(&error),
             };
-            return Err(OAuthError::Denied(text));
+            return Err(OAuthError::Denied(Refusal::new(text).code(Some(clipped(&error)))));
         }
         match fields.code {
             Some(code) if !code.is_empty() => Ok(Secret::new(code)),

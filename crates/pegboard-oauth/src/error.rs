@@ -43,16 +43,16 @@ pub enum OAuthError {
     NoAuthorizationServer,
     /// The program cannot be registered as a client.
     #[error("{0}")]
-    Registration(String),
+    Registration(Refusal),
     /// The redirect after a sign-in is not the answer to it.
     #[error("{0}")]
     Redirect(String),
     /// The authorization server refused the sign-in.
     #[error("the authorization server refused the sign-in: {0}")]
-    Denied(String),
+    Denied(Refusal),
     /// The authorization server refused a token request, and would refuse it again.
     #[error("the authorization server refused the token request: {0}")]
-    Refused(String),
+    Refused(Refusal),
     /// The authorization server refuses the client that the config names.
     #[error("the authorization server refused the client of the config: {text}")]
     WrongClient {
@@ -97,7 +97,42 @@ pub enum OAuthError {
     Http(#[from] HttpError),
 }
 
+/// Why an authorization server refused something.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{text}")]
+#[non_exhaustive]
+pub struct Refusal {
+    /// The error code of OAuth, such as `invalid_scope`, if the authorization server sent one.
+    pub code: Option<String>,
+    /// Why, in words.
+    pub text: String,
+}
+
+impl Refusal {
+    /// Creates a refusal without a code.
+    pub(super) fn new(text: impl Into<String>) -> Self {
+        Self {
+            code: None,
+            text: text.into(),
+        }
+    }
+
+    /// Sets the code that the authorization server sent.
+    pub(super) fn code(mut self, code: Option<String>) -> Self {
+        self.code = code;
+        self
+    }
+}
+
 impl OAuthError {
+    /// The error code of OAuth that the authorization server sent, if it sent one.
+    pub fn code(&self) -> Option<&str> {
+        match self {
+            Self::Registration(refusal) | Self::Denied(refusal) | Self::Refused(refusal) => refusal.code.as_deref(),
+            _ => None,
+        }
+    }
+
     /// Only a sign-in helps, for another reason than the end of the last one.
     pub(super) fn needs_another_sign_in(why: String) -> Self {
         Self::NeedsSignIn { why, has_ended: false }

@@ -58,7 +58,7 @@ pub use account::{AccountKey, OAuthAccount};
 pub use authorization::PendingSignIn;
 pub use challenge::asks_for_token;
 pub use client::OAuthClient;
-pub use error::OAuthError;
+pub use error::{OAuthError, Refusal};
 #[cfg(feature = "keyring")]
 pub use keyring_key::KeyringKey;
 pub use listing::ListedSession;

@@ -7,7 +7,7 @@ use super::{
     checked_http::{CheckedHttp, Trust},
     client_auth::ClientAuth,
     discovery::Discovered,
-    error::{OAuthError, RETRY_AFTER},
+    error::{OAuthError, RETRY_AFTER, Refusal},
     metadata::{ServerMetadata, clipped},
     redirect_uri::RedirectUri,
     stored::{Registration, StoredClient},
@@ -82,10 +82,10 @@ async fn register(
 ) -> Result<Registration, OAuthError> {
     let server = &found.server;
     let Some(endpoint) = &server.registration_endpoint else {
-        return Err(OAuthError::Registration(format!(
+        return Err(OAuthError::Registration(Refusal::new(format!(
             "the authorization server {} does not register clients by itself",
             clipped(&server.issuer)
-        )));
+        ))));
     };
     let trust = Trust::of(account);
     let methods = server.auth_methods.as_deref();
@@ -94,7 +94,7 @@ async fn register(
         // The default of the specification, for servers that do not say what they support and refuse public clients.
         wanted.push(ClientAuth::ClientSecretBasic);
     }
-    let mut refusal = String::new();
+    let (mut refusal, mut code) = (String::new(), None);
     for auth in wanted {
         let body = request_body(redirect, scopes, auth).to_string().into_bytes();
         let response = http.post_json(&trust, endpoint, body).await?;
@@ -124,11 +124,13 @@ async fn register(
             (Some(error), None) => error,
             (None, _) => format!("status {}", response.status),
         };
+        code = text("error");
     }
-    Err(OAuthError::Registration(format!(
+    let why = format!(
         "the authorization server {} did not register this program: {refusal}",
         clipped(&server.issuer)
-    )))
+    );
+    Err(OAuthError::Registration(Refusal::new(why).code(code)))
 }
 
 /// A public client if possible: PKCE protects its codes, and a secret in a file of the user would add nothing.

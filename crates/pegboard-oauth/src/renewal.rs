@@ -14,7 +14,7 @@ use super::{
     clock::unix_now,
     discovery::{Discovered, discover},
     dpop::DpopKeys,
-    error::{OAuthError, RETRY_AFTER},
+    error::{OAuthError, RETRY_AFTER, Refusal},
     issuer_pin::IssuerPin,
     metadata::{ResourceDpop, ServerMetadata, clipped},
     registration,
@@ -293,9 +293,8 @@ impl Renewal<'_> {
                 1
             };
             if refused > MAX_REFUSED {
-                return Err(OAuthError::Refused(
-                    "the server refuses tokens that were just issued".to_owned(),
-                ));
+                let why = "the server refuses tokens that were just issued";
+                return Err(OAuthError::Refused(Refusal::new(why)));
             }
         }
         let wanted = challenge

@@ -12,7 +12,7 @@ use super::{
     challenge::PROOF_ERRORS,
     checked_http::{CheckedHttp, Trust, shown},
     client_auth::ClientAuth,
-    error::{OAuthError, RETRY_AFTER},
+    error::{OAuthError, RETRY_AFTER, Refusal},
     jws,
     stored::StoredClient,
     token_answer::{TokenAnswer, TokenRefusal},
@@ -121,7 +121,7 @@ impl TokenError {
 impl From<TokenError> for OAuthError {
     fn from(error: TokenError) -> Self {
         match error {
-            TokenError::InvalidGrant(text) | TokenError::InvalidClient(text) => Self::Refused(text),
+            TokenError::InvalidGrant(text) | TokenError::InvalidClient(text) => Self::Refused(Refusal::new(text)),
             TokenError::Proof(reason) => Self::Temporary {
                 reason,
                 retry_after: RETRY_AFTER,
@@ -224,7 +224,7 @@ async fn request_once(
 
 /// Refuses a token that is bound to a key unasked, or not bound although that is required.
 fn checked_binding(binding: Option<&Binding>, answer: TokenAnswer) -> Result<TokenAnswer, TokenError> {
-    let refused = |why: &str| Err(TokenError::Other(OAuthError::Refused(why.to_owned())));
+    let refused = |why: &str| Err(TokenError::Other(OAuthError::Refused(Refusal::new(why))));
     match binding {
         None if answer.is_bound => refused("it issued a token that is bound to a key, although none was named"),
         Some(binding) if binding.is_required && !answer.is_bound => Err(TokenError::Other(OAuthError::NotBound(
@@ -319,13 +319,13 @@ fn failure(endpoint: &Url, is_temporary: bool, status: u16, refusal: TokenRefusa
             "server_error" | "temporarily_unavailable" | "slow_down" => temporary(text),
             code if PROOF_ERRORS.contains(&code) => temporary(text),
             _ if is_temporary => temporary(text),
-            _ => TokenError::Other(OAuthError::Refused(text)),
+            _ => TokenError::Other(OAuthError::Refused(Refusal::new(text).code(Some(code)))),
         },
         TokenRefusal::NoAnswer(text) => temporary(format!("{} answered with {text}", shown(endpoint))),
         TokenRefusal::Malformed(text) if is_temporary => {
             temporary(format!("{} answered with status {status}: {text}", shown(endpoint)))
         }
-        TokenRefusal::Malformed(text) => TokenError::Other(OAuthError::Refused(text)),
+        TokenRefusal::Malformed(text) => TokenError::Other(OAuthError::Refused(Refusal::new(text))),
     }
 }
 

@@ -15,6 +15,7 @@ mod tool;
 mod assemble;
 mod config_defined_tools;
 mod header_arguments;
+mod list_warning;
 mod listing_item;
 mod mask;
 mod other_fields;
@@ -35,6 +36,7 @@ pub use former_names::FormerNames;
 pub use header_arguments::HeaderRule;
 pub use instructions::{InstructionFormat, Instructions, ServerWords};
 pub use instructions::{Section, ToolText, render};
+pub use list_warning::ListWarning;
 pub use listing_item::Item;
 pub use parse_listings::ListedTools;
 pub use risk::{Risk, ToolKind};
@@ -66,7 +68,7 @@ pub struct Catalog {
     /// Its prompts, sorted by name.
     pub prompts: Vec<Prompt>,
     /// Problems found in its listings.
-    pub warnings: Vec<String>,
+    pub warnings: Vec<ListWarning>,
     /// URIs that contain secrets, by the masked form that is shown.
     hidden: BTreeMap<String, Secret>,
 }

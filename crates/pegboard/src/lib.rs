@@ -253,8 +253,8 @@ pub mod catalog {
     #[doc(inline)]
     pub use pegboard_tools::catalog::{
         Catalog, CatalogDiff, Changed, Changes, DefinitionHash, Finding, FindingSeverity, InstructionFormat,
-        Instructions, Prompt, Resource, Risk, Schema, ServerWords, TaskSupport, TemplateError, Tool, ToolKind,
-        UriTemplate,
+        Instructions, ListWarning, Prompt, Resource, Risk, Schema, ServerWords, TaskSupport, TemplateError, Tool,
+        ToolKind, UriTemplate,
     };
 }
 
@@ -293,7 +293,7 @@ pub mod deadline {
 /// What is wrong with a server, a call or a config, as data.
 pub mod diagnosis {
     #[doc(inline)]
-    pub use pegboard_base::diagnosis::{Cause, Code, ConnectFault, Diagnosis, Edit, Place, Step, TlsFault};
+    pub use pegboard_base::diagnosis::{Cause, Code, ConnectFault, Diagnosis, Edit, Place, StderrClue, Step, TlsFault};
 }
 
 /// What a view or a single call may use, by globs.

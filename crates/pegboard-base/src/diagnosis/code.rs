@@ -128,6 +128,22 @@ codes! {
     ListEndless = "list-endless",
     /// The tools cannot be listed.
     ListFailed = "list-failed",
+    /// Two tools have one name; the first one is used.
+    ToolDuplicate = "tool-duplicate",
+    /// A tool, or a part of its definition, cannot be used.
+    ToolLeftOut = "tool-left-out",
+    /// The server offers no tool, resource or prompt.
+    OffersNothing = "offers-nothing",
+    /// A tool could be taken for one of another server.
+    ToolAmbiguous = "tool-ambiguous",
+    /// A tool cannot be offered to the model provider.
+    SchemaRefused = "schema-refused",
+    /// A definition differs from the pinned one.
+    DefinitionChanged = "definition-changed",
+    /// A definition looks like an attack on the model.
+    DefinitionSuspicious = "definition-suspicious",
+    /// Another warning about a listing.
+    ListWarning = "list-warning",
     /// The server's process exited while it served.
     Exited = "exited",
     /// The connection, or the server's session, was lost while it served.

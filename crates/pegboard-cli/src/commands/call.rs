@@ -21,6 +21,7 @@ use pegboard::{
     Arguments, Config, Event, Events, Failure, Kind, Outcome, Pegboard, Reply, ServerName, State, ToolCall, Toolset,
     View, config::Scope, deadline::Deadline, status::ServerStatus, watch::Progress,
 };
+use serde_json::Value;
 use tokio::{sync::mpsc, time::Instant};
 
 use super::{
@@ -309,20 +310,20 @@ async fn make(
         // Its server is started before the first call, which is measured too. The call reports a failure.
         let _ = toolset.tool(&request.tool, deadline.remaining()).await;
     }
-    let mut unknown = Vec::new();
+    let mut undeclared = Undeclared::default();
     let call = match (given, &options.text) {
         (Some(arguments), _) => {
             // If the tool does not exist, the call below reports it.
             if let Ok(tool) = toolset.tool(&request.tool, deadline.remaining()).await {
-                unknown = arguments.unknown(&tool.input_schema.value());
+                undeclared = Undeclared::among(&arguments, &tool.input_schema.value());
             }
             call.arguments(arguments)
         }
         (None, Some(text)) => call.text(text),
         (None, None) if request.words.is_empty() => call,
         (None, None) => match typed(&toolset, request, deadline).await {
-            Ok((arguments, names)) => {
-                unknown = names;
+            Ok((arguments, found)) => {
+                undeclared = found;
                 call.arguments(arguments)
             }
             // The call itself reports it, and the audit log has it. Should the tool appear meanwhile, the call still fails.
@@ -339,19 +340,29 @@ async fn make(
     let (steps, shown) = mpsc::channel(8);
     let call = call.timeout(deadline.remaining()).progress(steps);
     let (mut reply, ()) = tokio::join!(toolset.call(call), show_progress(shown, output, &request.tool));
-    let told = match reply.outcome.kind() {
-        Kind::InvalidArguments => reply.text(),
-        _ => String::new(),
-    };
-    let unknown = unknown.into_iter().filter(|warning| !is_named_in(&told, warning));
-    reply.warnings.extend(unknown);
+    // The refusal names those that are forbidden.
+    if reply.outcome.kind() != Kind::InvalidArguments || !undeclared.are_forbidden {
+        reply.warnings.extend(undeclared.warnings);
+    }
     (reply, again)
 }
 
-/// Whether a reply already names the unknown argument that a warning is about, as it does if the schema forbids others.
-fn is_named_in(reply: &str, warning: &str) -> bool {
-    let name = warning.split('`').nth(1);
-    name.is_some_and(|name| reply.contains(&format!("`{name}` is unknown")))
+/// The arguments of a call that the tool's schema does not declare.
+#[derive(Default)]
+struct Undeclared {
+    warnings: Vec<String>,
+    /// Whether the schema forbids other arguments.
+    are_forbidden: bool,
+}
+
+impl Undeclared {
+    fn among(arguments: &Arguments, schema: &Value) -> Self {
+        let is_closed = |key: &str| schema.get(key) == Some(&Value::Bool(false));
+        Self {
+            warnings: arguments.unknown(schema),
+            are_forbidden: is_closed("additionalProperties") || is_closed("unevaluatedProperties"),
+        }
+    }
 }
 
 /// Arguments that could not be read, and why.
@@ -365,15 +376,15 @@ impl TryFrom<Unusable> for Arguments {
     }
 }
 
-/// Converts the words to the types that the tool's schema declares. Also returns warnings about undeclared arguments.
-async fn typed(toolset: &Toolset, request: &Request, deadline: Deadline) -> Result<(Arguments, Vec<String>), Failure> {
+/// Converts the words to the types that the tool's schema declares. Also returns the undeclared arguments.
+async fn typed(toolset: &Toolset, request: &Request, deadline: Deadline) -> Result<(Arguments, Undeclared), Failure> {
     let tool = toolset.tool(&request.tool, deadline.remaining()).await?;
     let schema = tool.input_schema.value();
     let order = tool.argument_names();
     let built = arguments::build(&request.words, &schema, order.as_deref()).await;
     let arguments = built.map_err(|problem| Failure::new(Kind::InvalidArguments, problem))?;
-    let unknown = arguments.unknown(&schema);
-    Ok((arguments, unknown))
+    let undeclared = Undeclared::among(&arguments, &schema);
+    Ok((arguments, undeclared))
 }
 
 /// Shows progress until the call has ended.

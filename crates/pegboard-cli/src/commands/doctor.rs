@@ -17,7 +17,6 @@ mod package_version;
 mod program;
 mod reach;
 mod screen;
-mod stderr_patterns;
 mod stopped;
 mod unmanaged;
 mod urls;

@@ -39,6 +39,10 @@ use crate::{
 use flow::Flow;
 use values::{principal, scopes};
 
+/// The error codes of OAuth that may be about the requested scopes.
+const INVALID_SCOPE: &str = "invalid_scope";
+const INVALID_CLIENT_METADATA: &str = "invalid_client_metadata";
+
 /// Sign in to a server
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  pegboard login linear\n  pegboard login --list")]
@@ -290,16 +294,19 @@ fn sharers(stored: &[StoredSignIn], own: &StoredSignIn) -> Vec<String> {
 
 /// Like [`complaint`], for a sign-in with these options.
 fn complaint_of(error: &SignInError, options: &Login) -> Complaint {
-    let text = error.to_string();
-    let is_of_scopes = text.contains("invalid_scope")
-        || (text.contains("invalid_client_metadata") && text.to_ascii_lowercase().contains("scope"));
     let mut complaint = complaint(error);
-    if is_of_scopes && !options.scopes.is_empty() {
-        let scopes = one_line(&options.scopes.join(" "));
-        complaint.hint = Some(format!(
-            "leave out `--scope`, or name scopes that the authorization server has; it was asked for: {scopes}"
-        ));
+    if options.scopes.is_empty() {
+        return complaint;
     }
+    let scopes = one_line(&options.scopes.join(" "));
+    let advice =
+        format!("leave out `--scope`, or name scopes that the authorization server has; it was asked for: {scopes}");
+    complaint.hint = match (error.oauth_code(), complaint.hint) {
+        (Some(INVALID_SCOPE), _) => Some(advice),
+        // The scopes are one part of what it refuses.
+        (Some(INVALID_CLIENT_METADATA), Some(hint)) => Some(format!("{advice}; or {hint}")),
+        (_, hint) => hint,
+    };
     complaint
 }
 

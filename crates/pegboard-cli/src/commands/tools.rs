@@ -15,6 +15,7 @@ use clap::{
 };
 use pegboard::{
     Config, ListedTool, Listing, Provider, ServerName, View,
+    catalog::ListWarning,
     toolset::{ServerCost, Unavailable},
 };
 use serde::Serialize;
@@ -76,7 +77,7 @@ impl Run for Tools {
         let nothing = match self {
             Self { provider: Some(_), .. } => json!([]),
             Self { cost: true, .. } => json!({"servers": [], "tokens": 0}),
-            _ => json!(Document::new(&settings, &[], &[], &[])),
+            _ => json!(Document::new(&settings, &Listing::of([]))),
         };
         let pattern = self.pattern.as_deref().map(Pattern::new);
         let config = settings.shown().and_then(|config| {
@@ -204,7 +205,8 @@ fn show(
         explained = the_one(&listing.tools, text);
     }
     let tools = &listing.tools;
-    listing.warnings.retain(|warning| is_about(warning, known, tools));
+    listing.problems.retain(|problem| is_about(problem, known, tools));
+    listing.warnings = listing.problems.iter().map(ToString::to_string).collect();
     if unknown.is_some() && exit == Exit::Done {
         exit = Exit::Usage;
     }
@@ -218,7 +220,7 @@ fn show(
     let (tools, unavailable, warnings) = (&listing.tools, &listing.unavailable, &listing.warnings);
     let mut report = match (is_json, is_for_provider) {
         (true, true) => Report::json(exit, &listing.definitions()),
-        (true, false) => Report::json(exit, &Document::new(settings, tools, unavailable, warnings)),
+        (true, false) => Report::json(exit, &Document::new(settings, &listing)),
         (false, _) => {
             let mut report = Report::new(exit);
             report.data = match explained.and_then(|index| tools.get(index)) {
@@ -253,11 +255,10 @@ fn show(
     }
 }
 
-/// Whether a warning is about the tools that are shown, or about none of the known ones in particular. Warnings name tools with their server.
-fn is_about(warning: &str, known: &BTreeSet<String>, shown: &[ListedTool]) -> bool {
-    let quoted = warning.split('`').skip(1).step_by(2);
-    let mut named = quoted.filter(|name| known.contains(*name)).peekable();
-    named.peek().is_none() || named.any(|name| shown.iter().any(|listed| listed.tool.dotted_name() == name))
+/// Whether a problem is about the tools that are shown, or about none of the known ones in particular.
+fn is_about(problem: &ListWarning, known: &BTreeSet<String>, shown: &[ListedTool]) -> bool {
+    let mut named = problem.tools.iter().filter(|name| known.contains(*name)).peekable();
+    named.peek().is_none() || named.any(|name| shown.iter().any(|listed| listed.tool.dotted_name() == *name))
 }
 
 /// The position of the only tool with exactly this name.
@@ -315,15 +316,16 @@ struct Document<'a> {
     tools: &'a [ListedTool],
     unavailable: &'a [Unavailable],
     warnings: Vec<String>,
+    problems: &'a [ListWarning],
 }
 
 impl<'a> Document<'a> {
-    fn new(settings: &Settings, tools: &'a [ListedTool], unavailable: &'a [Unavailable], warnings: &[String]) -> Self {
-        let warnings = warnings.iter().cloned();
+    fn new(settings: &Settings, listing: &'a Listing) -> Self {
         Self {
-            tools,
-            unavailable,
-            warnings: settings.warnings().chain(warnings).collect(),
+            tools: &listing.tools,
+            unavailable: &listing.unavailable,
+            warnings: settings.warnings().chain(listing.warnings.iter().cloned()).collect(),
+            problems: &listing.problems,
         }
     }
 }

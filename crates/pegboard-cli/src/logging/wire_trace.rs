@@ -75,11 +75,7 @@ fn line(fields: &EventFields, at: Timestamp) -> Value {
         [what] => (*what, None),
         _ => ("", None),
     };
-    let direction = if what.starts_with("received") {
-        "received"
-    } else {
-        "sent"
-    };
+    let direction = if what == "received" { "received" } else { "sent" };
     let bytes: Option<u64> = fields.get("bytes").and_then(|bytes| bytes.parse().ok());
     let mut line = json!({"at": at, "server": fields.get("server"), "direction": direction, "bytes": bytes});
     match text.map(|text| serde_json::from_str(&text).map_err(|_| text)) {

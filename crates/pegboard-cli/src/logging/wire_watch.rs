@@ -11,6 +11,8 @@ use super::event_fields::{EventFields, unescaped};
 
 /// The target of the library's trace of messages. The library has masked them.
 const WIRE: &str = "pegboard::wire";
+/// The name of the event of a message from a server.
+const RECEIVED: &str = "received";
 /// The most servers that are watched.
 const MAX_SERVERS: usize = 1000;
 /// The most characters of a message that are kept.
@@ -48,7 +50,7 @@ impl<S: Subscriber> Layer<S> for Watch {
         let mut seen = SEEN.lock();
         if seen.len() < MAX_SERVERS || seen.contains_key(server) {
             let exchanged = seen.entry(server.to_owned()).or_default();
-            if what.starts_with("received") {
+            if *what == RECEIVED {
                 exchanged.note(text);
             }
         }

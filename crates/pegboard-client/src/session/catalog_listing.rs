@@ -10,10 +10,10 @@ use serde_json::Value;
 use tokio::time::Instant;
 
 use super::{fault::Fault, mcp_session::Session, pagination::PartialCatalog};
-use pegboard_base::deadline::Deadline;
+use pegboard_base::{deadline::Deadline, diagnosis::Code};
 use pegboard_config::Capabilities;
 use pegboard_mask::{LONG, Masker};
-use pegboard_tools::catalog::{Catalog, ListedTools, sanitize, store::Freshness};
+use pegboard_tools::catalog::{Catalog, ListWarning, ListedTools, sanitize, store::Freshness};
 
 /// The longest warning about a list: it may contain text from the server.
 const MAX_WARNING: usize = 1 << 10;
@@ -198,10 +198,11 @@ impl PartialCatalog {
         Ok(())
     }
 
+    /// Adds a warning that something could not be listed.
     fn warn(&mut self, warning: &str) {
-        let mut warning = sanitize::one_line(warning);
-        sanitize::truncate(&mut warning, MAX_WARNING);
-        self.catalog.warnings.push(warning);
+        let mut message = sanitize::one_line(warning);
+        sanitize::truncate(&mut message, MAX_WARNING);
+        self.catalog.warnings.push(ListWarning::new(Code::ListFailed, message));
     }
 
     fn add(&mut self, part: Self) {

@@ -297,7 +297,7 @@ mod tests {
         let error = || ServerError::new(-32603, LIES);
         for (fault, expected) in [
             (Fault::from(error()), Code::HandshakeRefused),
-            (wire(FailureKind::Rpc(error())), Code::HandshakeRefused),
+            (wire(FailureKind::Rpc(Box::new(error()))), Code::HandshakeRefused),
             (status(500), Code::ServerError),
             (status(405), Code::PathNotFound),
             (status(429), Code::RateLimited),

@@ -16,9 +16,9 @@ use super::{
     request::Request,
     response::Response,
 };
-use pegboard_base::{deadline::Deadline, json_scan::Scan};
+use pegboard_base::{deadline::Deadline, diagnosis::Code, json_scan::Scan};
 use pegboard_mask::LONG;
-use pegboard_tools::catalog::{Catalog, Item, ListedTools, store::Freshness};
+use pegboard_tools::catalog::{Catalog, Item, ListWarning, ListedTools, store::Freshness};
 
 /// The longest cursor that is accepted.
 const MAX_CURSOR: usize = 64 << 10;
@@ -203,22 +203,24 @@ impl Pages<'_> {
     }
 
     /// The warning about a list with further pages.
-    fn left_out_rest(&self) -> String {
+    fn left_out_rest(&self) -> ListWarning {
         let (key, limit) = (self.key, self.session.limits.max_items);
         self.left_out(&format!("the {key} after the first {limit}"))
     }
 
     /// The warning about a list with more pages than are listed.
-    fn left_out_pages(&self) -> String {
+    fn left_out_pages(&self) -> ListWarning {
         let (key, count, items) = (self.key, self.count, self.items);
-        format!(
+        let message = format!(
             "the {key} after the first {items} were left out: the list has further pages, and the limit is {count} (`max_pages` of the server)"
-        )
+        );
+        ListWarning::new(Code::ListWarning, message)
     }
 
-    fn left_out(&self, what: &str) -> String {
+    fn left_out(&self, what: &str) -> ListWarning {
         let limit = self.session.limits.max_items;
-        format!("{what} were left out: the limit is {limit} (`max_items` of the server)")
+        let message = format!("{what} were left out: the limit is {limit} (`max_items` of the server)");
+        ListWarning::new(Code::ListWarning, message)
     }
 }
 

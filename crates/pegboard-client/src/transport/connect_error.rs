@@ -64,7 +64,7 @@ pub(super) fn tls_advice(error: &(dyn std::error::Error + 'static)) -> Option<&'
         Error::InvalidCertificate(Bad::NotValidYet | Bad::NotValidYetContext { .. }) => {
             "its certificate is not valid yet; the clock of this machine may be wrong"
         }
-        Error::InvalidCertificate(Bad::Other(other)) if other.to_string().contains("CaUsedAsEndEntity") => {
+        Error::InvalidCertificate(Bad::Other(other)) if is_of_authority(other) => {
             "its certificate is one of an authority (CA) and not of a server; give the server a certificate of its own, signed by that authority"
         }
         Error::InvalidCertificate(Bad::Other(other)) if other.0.is::<WrongId>() => {
@@ -78,6 +78,11 @@ pub(super) fn tls_advice(error: &(dyn std::error::Error + 'static)) -> Option<&'
         }
         _ => return None,
     })
+}
+
+/// Whether the server's certificate is that of an authority.
+fn is_of_authority(error: &rustls::OtherError) -> bool {
+    matches!(error.0.downcast_ref(), Some(webpki::Error::CaUsedAsEndEntity))
 }
 
 /// Advice on the config for an alert with which the server rejected our client certificate.

@@ -20,7 +20,7 @@ use super::{
     outgoing::Outgoing,
     request_failure::WireFailure,
     wire::{Boxed, Inbox, Wire},
-    wire_end::{EndReason, WireEnd},
+    wire_end::{EndReason, EndedSandbox, WireEnd},
 };
 use crate::credential::Issued;
 use crate::shim::SandboxStatus;
@@ -96,7 +96,8 @@ impl Stdio {
             }
             let sandbox = process.sandbox();
             inbox.ended(WireEnd {
-                sandbox: sandbox.map(|status| status.in_force.unwrap_or(status.requested)),
+                // The report is written before the server's program is started.
+                sandbox: sandbox.map(|status| status.in_force.map_or(EndedSandbox::NotInForce, EndedSandbox::InForce)),
                 // Some programs print errors about their arguments to stdout.
                 stderr: stderr.text(|text| inbox.shown(text)).or_else(|| stdout_noise.text()),
                 reason,

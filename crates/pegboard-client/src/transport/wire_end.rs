@@ -2,35 +2,11 @@
 
 use std::{fmt, time::Duration};
 
+use pegboard_base::diagnosis::StderrClue;
 use pegboard_mask::ServerMasker;
 
 /// The level that hides files, which then seem not to exist.
 const HIDING: &str = "strict";
-/// How programs report a file that they may not access.
-const DENIED: &[&str] = &[
-    "EACCES",
-    "ermission denied",
-    "PermissionError",
-    "EROFS",
-    "ead-only file system",
-];
-/// How programs report a file that does not exist.
-const HIDDEN: &[&str] = &[
-    "ENOENT",
-    "o such file",
-    "Cannot find module",
-    "ERR_MODULE_NOT_FOUND",
-    "ModuleNotFoundError",
-];
-/// How programs report that they have no network.
-const OFFLINE: &[&str] = &[
-    "EPERM",
-    "peration not permitted",
-    "getaddrinfo",
-    "EAI_AGAIN",
-    "ENETUNREACH",
-    "etwork is unreachable",
-];
 
 /// How a wire ended.
 #[derive(Debug, Clone, PartialEq)]
@@ -39,8 +15,17 @@ pub struct WireEnd {
     pub reason: EndReason,
     /// The end of the process's stderr.
     pub stderr: Option<String>,
-    /// The level of the process's sandbox, if it has one.
-    pub(crate) sandbox: Option<&'static str>,
+    /// The process's sandbox, if it has one.
+    pub(crate) sandbox: Option<EndedSandbox>,
+}
+
+/// The sandbox of a process that ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum EndedSandbox {
+    /// It was at this level.
+    InForce(&'static str),
+    /// It could not be enforced, and the server was not started without it.
+    NotInForce,
 }
 
 impl WireEnd {
@@ -53,22 +38,30 @@ impl WireEnd {
         }
     }
 
-    /// What to do if the server's last words suggest that its sandbox denied what it needs.
+    /// What to do if the sandbox was not in force, or if the server's last words suggest that it denied what the server needs.
     pub(crate) fn sandbox_hint(&self) -> Option<&'static str> {
-        let level = self.sandbox?;
+        let level = match self.sandbox? {
+            EndedSandbox::InForce(level) => level,
+            EndedSandbox::NotInForce => {
+                return Some(
+                    "see \"What is in force\" in the documentation of `sandbox`, or start the server with less by `sandbox.require = false`",
+                );
+            }
+        };
         let words = self.stderr.as_deref()?;
-        let says = |parts: &[&str]| parts.iter().any(|part| words.contains(part));
-        if says(&["is not in force"]) {
-            return Some(
-                "see \"What is in force\" in the documentation of `sandbox`, or start the server with less by `sandbox.require = false`",
-            );
-        }
-        if says(DENIED) || level == HIDING && says(HIDDEN) {
+        let is_hidden = || {
+            [StderrClue::FileMissing, StderrClue::ModuleMissing]
+                .iter()
+                .any(|clue| clue.is_in(words))
+        };
+        if StderrClue::FileDenied.is_in(words) || level == HIDING && is_hidden() {
             return Some(
                 "its sandbox may deny a file that it needs; name the file or its folder in `sandbox.read` or `sandbox.write` of the server",
             );
         }
-        says(OFFLINE).then_some("its sandbox may deny the network that it needs; see `sandbox.network` of the server")
+        StderrClue::NetworkDenied
+            .is_in(words)
+            .then_some("its sandbox may deny the network that it needs; see `sandbox.network` of the server")
     }
 
     /// Masks secrets in the server's text.
@@ -165,7 +158,7 @@ impl EndReason {
 mod tests {
     use super::*;
 
-    fn hint(sandbox: Option<&'static str>, stderr: &str) -> &'static str {
+    fn hint(sandbox: Option<EndedSandbox>, stderr: &str) -> &'static str {
         let mut end = WireEnd::new(EndReason::Exited(Exit::Code(1)));
         (end.sandbox, end.stderr) = (sandbox, Some(stderr.to_owned()));
         end.sandbox_hint().unwrap_or_default()
@@ -173,7 +166,7 @@ mod tests {
 
     #[test]
     fn a_denial_in_a_sandbox_leads_to_its_settings() {
-        let (basic, strict) = (Some("basic"), Some("strict"));
+        let (basic, strict) = (EndedSandbox::InForce("basic"), EndedSandbox::InForce("strict"));
         for (sandbox, stderr, part) in [
             (basic, "npm error code EACCES", "`sandbox.read` or `sandbox.write`"),
             (
@@ -184,23 +177,25 @@ mod tests {
             (strict, "Error: Cannot find module '/x'", "`sandbox.read`"),
             (strict, "connect EPERM 1.1.1.1:443", "`sandbox.network`"),
             (
-                strict,
-                "pegboard: its sandbox `strict` is not in force: EPERM",
+                EndedSandbox::NotInForce,
+                "npm error code EACCES",
                 "`sandbox.require = false`",
             ),
         ] {
-            assert!(
-                hint(sandbox, stderr).contains(part),
-                "{stderr}: {}",
-                hint(sandbox, stderr)
-            );
+            let told = hint(Some(sandbox), stderr);
+            assert!(told.contains(part), "{stderr}: {told}");
         }
     }
 
     #[test]
     fn other_words_lead_nowhere() {
         assert_eq!(hint(None, "npm error code EACCES"), "");
-        assert_eq!(hint(Some("basic"), "usage: server FOLDER"), "");
-        assert_eq!(hint(Some("basic"), "Error: Cannot find module '/x'"), "");
+        for stderr in [
+            "usage: server FOLDER",
+            "Error: Cannot find module '/x'",
+            "its sandbox `strict` is not in force",
+        ] {
+            assert_eq!(hint(Some(EndedSandbox::InForce("basic")), stderr), "", "{stderr}");
+        }
     }
 }

@@ -11,6 +11,7 @@ use http::{
 use pegboard::{
     ServerName,
     board::Applied,
+    catalog::ListWarning,
     jiff::Timestamp,
     serde_json::{Map, Value},
     status::{QueueStatus, ServerStatus, Warning},
@@ -176,8 +177,10 @@ pub(super) struct ToolsDocument {
     tools: Vec<ToolDocument>,
     /// The servers whose tools are missing.
     unavailable: Vec<Unavailable>,
-    /// Problems of the listings.
+    /// Problems of the listings, in words.
     warnings: Vec<String>,
+    /// Problems of the listings, as data.
+    problems: Vec<ListWarning>,
 }
 
 /// A tool. It is written by [`ListedTool`](pegboard::ListedTool).

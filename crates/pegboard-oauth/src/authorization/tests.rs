@@ -203,7 +203,8 @@ fn a_refusal_is_told_and_only_if_it_answers_this_sign_in() {
         "error=access_denied&error_description=no%1b&state={}",
         pending.state()
     ));
-    assert_eq!(error, Err(OAuthError::Denied("access_denied (no\\u{1b})".to_owned())));
+    let refusal = Refusal::new("access_denied (no\\u{1b})").code(Some("access_denied".to_owned()));
+    assert_eq!(error, Err(OAuthError::Denied(refusal)));
     assert!(matches!(
         pending.code("error=access_denied&state=x"),
         Err(OAuthError::Redirect(_))

@@ -4,8 +4,8 @@ use std::{collections::BTreeMap, sync::Arc};
 
 use serde_json::{Map, Value};
 
-use super::{Catalog, header_arguments::HeaderRule, tool::Tool};
-use pegboard_base::name::ServerName;
+use super::{Catalog, header_arguments::HeaderRule, list_warning::ListWarning, tool::Tool};
+use pegboard_base::{diagnosis::Code, name::ServerName};
 
 /// Other programs' keys for parts of a definition.
 const SPELLINGS: [(&str, &str); 3] = [
@@ -24,7 +24,7 @@ impl Catalog {
             }
             match Tool::parse(server, item(name, definition), headers, &mut self.warnings) {
                 Ok(tool) => self.tools.push(Arc::new(tool)),
-                Err(problem) => self.warnings.push(problem),
+                Err(problem) => self.warnings.push(ListWarning::new(Code::ToolLeftOut, problem)),
             }
             // `Catalog::tool` uses binary search.
             self.tools.sort_by(|a, b| a.name.cmp(&b.name));

@@ -40,7 +40,7 @@ impl Catalog {
         let mut counts = Counts::default();
         self.warnings
             .iter_mut()
-            .for_each(|warning| masker.mask(warning, &mut counts));
+            .for_each(|warning| masker.mask(&mut warning.message, &mut counts));
     }
 
     /// Returns the original of a masked URI.
@@ -108,8 +108,8 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::catalog::HeaderRule;
-    use pegboard_base::name::ServerName;
+    use crate::catalog::{HeaderRule, ListWarning};
+    use pegboard_base::{diagnosis::Code, name::ServerName};
     use pegboard_mask::Masking;
 
     #[test]
@@ -125,7 +125,9 @@ mod tests {
         let resource = json!({"uri": "db://u:hunter2hunter2@h/x", "name": "hunter2hunter2"});
         catalog.resources = catalog.read_resources(&server, vec![resource, json!({"uri": "a:1"})], "uri");
         catalog.read_prompts(&server, vec![json!({"name": "p", "description": "hunter2hunter2"})]);
-        catalog.warnings.push("hunter2hunter2".to_owned());
+        catalog
+            .warnings
+            .push(ListWarning::new(Code::ListWarning, "hunter2hunter2"));
         catalog.mask(&masker);
         assert!(!format!("{catalog:?}").contains("hunter2"), "{catalog:?}");
         let shown = &catalog.resources[1].uri;

@@ -7,12 +7,13 @@ use serde_json::{Map, Value};
 use super::{
     Catalog, Prompt, Resource,
     header_arguments::HeaderRule,
+    list_warning::ListWarning,
     listing_item::Item,
     mask::mask_tool,
     sanitize::{MAX_DESCRIPTION, for_display},
     tool::{Tool, fast_parse::ToolParser, parse::more},
 };
-use pegboard_base::name::ServerName;
+use pegboard_base::{diagnosis::Code, name::ServerName};
 use pegboard_mask::Masker;
 
 impl Catalog {
@@ -46,7 +47,7 @@ impl Catalog {
             let same = name(later) == name(first);
             if same {
                 let warning = format!("{what} `{}` is listed twice; the first one is used", name(first));
-                self.warnings.push(warning);
+                self.warnings.push(ListWarning::new(Code::ToolDuplicate, warning));
             }
             same
         });
@@ -60,8 +61,8 @@ impl Catalog {
         for item in items {
             let item = item.into().tree().unwrap_or_default();
             let Some(uri) = text(&item, uri_key) else {
-                self.warnings
-                    .push(format!("a resource without `{uri_key}` was left out"));
+                let warning = format!("a resource without `{uri_key}` was left out");
+                self.warnings.push(ListWarning::new(Code::ListWarning, warning));
                 continue;
             };
             resources.push(Resource {
@@ -85,7 +86,8 @@ impl Catalog {
         for item in items {
             let item = item.into().tree().unwrap_or_default();
             let Some(name) = text(&item, "name") else {
-                self.warnings.push("a prompt without `name` was left out".to_owned());
+                let warning = "a prompt without `name` was left out";
+                self.warnings.push(ListWarning::new(Code::ListWarning, warning));
                 continue;
             };
             let arguments = item.get("arguments").and_then(Value::as_array);
@@ -109,7 +111,7 @@ pub struct ListedTools {
     /// Masks secrets in each tool as it is parsed.
     masker: Option<Masker>,
     tools: Vec<Arc<Tool>>,
-    problems: Vec<String>,
+    problems: Vec<ListWarning>,
 }
 
 impl ListedTools {
@@ -152,7 +154,7 @@ impl ListedTools {
                     }
                     self.tools.push(Arc::new(tool));
                 }
-                Err(problem) => self.problems.push(problem),
+                Err(problem) => self.problems.push(ListWarning::new(Code::ToolLeftOut, problem)),
             }
         }
     }
@@ -282,7 +284,8 @@ mod tests {
         assert_eq!(catalog.prompts[0].title.as_deref(), Some("one"));
         let expected = ["resource `a:1` is listed twice", "prompt `p` is listed twice"];
         for (warning, expected) in catalog.warnings.iter().zip(expected) {
-            assert!(warning.starts_with(expected), "{warning}");
+            assert!(warning.message.starts_with(expected), "{warning}");
+            assert_eq!(warning.code, Code::ToolDuplicate);
         }
         assert_eq!(catalog.warnings.len(), 2);
     }

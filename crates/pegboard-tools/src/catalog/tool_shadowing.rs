@@ -5,8 +5,11 @@ use std::collections::{BTreeMap, HashSet};
 
 use aho_corasick::AhoCorasick;
 
+use pegboard_base::diagnosis::Code;
+
 use super::{
     confusables::{fold, skeleton},
+    list_warning::ListWarning,
     sanitize::is_invisible,
     tool::Tool,
 };
@@ -36,7 +39,7 @@ const NEAR: usize = 60;
 
 /// Returns a warning for every tool that mentions a tool of another server, and for names on several servers that are the same or look
 /// alike. `tools` are sorted.
-pub fn shadows(tools: &[&Tool]) -> Vec<String> {
+pub fn shadows(tools: &[&Tool]) -> Vec<ListWarning> {
     if tools.windows(2).all(|pair| pair[0].server == pair[1].server) {
         return Vec::new();
     }
@@ -45,14 +48,13 @@ pub fn shadows(tools: &[&Tool]) -> Vec<String> {
     let surplus = warnings.len().saturating_sub(MAX_WARNINGS);
     if surplus > 0 {
         warnings.truncate(MAX_WARNINGS);
-        warnings.push(format!(
-            "{surplus} more tools could be taken for tools of other servers"
-        ));
+        let message = format!("{surplus} more tools could be taken for tools of other servers");
+        warnings.push(ListWarning::new(Code::ToolAmbiguous, message));
     }
     warnings
 }
 
-fn same_names(tools: &[&Tool]) -> Vec<String> {
+fn same_names(tools: &[&Tool]) -> Vec<ListWarning> {
     let mut by_name: BTreeMap<String, Vec<&Tool>> = BTreeMap::new();
     for tool in tools {
         by_name.entry(skeleton(&tool.name)).or_default().push(tool);
@@ -70,22 +72,24 @@ fn same_names(tools: &[&Tool]) -> Vec<String> {
             true => "have the same name",
             false => "have names that look alike",
         };
-        format!("{} {how}; a model may take one for the other", listed(&tools))
+        let message = format!("{} {how}; a model may take one for the other", listed(&tools));
+        ListWarning::new(Code::ToolAmbiguous, message).of_tools(names(&tools))
     };
     shared.map(sentence).collect()
 }
 
 /// The names of tools, shortened if there are many.
 fn listed(tools: &[&Tool]) -> String {
-    let names: Vec<_> = tools
-        .iter()
-        .take(MAX_NAMES)
-        .map(|tool| format!("`{}`", tool.dotted_name()))
-        .collect();
+    let names: Vec<_> = names(tools).map(|name| format!("`{name}`")).collect();
     match tools.len().saturating_sub(MAX_NAMES) {
         0 => names.join(" and "),
         more => format!("{} and {more} more", names.join(", ")),
     }
+}
+
+/// The names of the tools that a warning lists.
+fn names(tools: &[&Tool]) -> impl Iterator<Item = String> {
+    tools.iter().take(MAX_NAMES).map(|tool| tool.dotted_name())
 }
 
 /// The form in which names and descriptions are compared: a name that is split by markup, or written with `-` or with look-alike letters,
@@ -108,7 +112,7 @@ struct Wanted<'a> {
     tools: Vec<&'a Tool>,
 }
 
-fn mentions(tools: &[&Tool]) -> Vec<String> {
+fn mentions(tools: &[&Tool]) -> Vec<ListWarning> {
     let mut by_name: BTreeMap<String, Vec<&Tool>> = BTreeMap::new();
     for tool in tools {
         by_name.entry(plain(&tool.name)).or_default().push(tool);
@@ -159,17 +163,16 @@ fn mentions(tools: &[&Tool]) -> Vec<String> {
     warnings
 }
 
-fn mention_warning(tool: &Tool, mentioned: &[&Tool]) -> Option<String> {
+fn mention_warning(tool: &Tool, mentioned: &[&Tool]) -> Option<ListWarning> {
+    let what = match mentioned.len() {
+        0 => return None,
+        1 => "a tool of another server",
+        _ => "tools of other servers",
+    };
     let (name, others) = (tool.dotted_name(), listed(mentioned));
-    match mentioned.len() {
-        0 => None,
-        1 => Some(format!(
-            "the description of `{name}` speaks of {others}, a tool of another server"
-        )),
-        _ => Some(format!(
-            "the description of `{name}` speaks of {others}, tools of other servers"
-        )),
-    }
+    let message = format!("the description of `{name}` speaks of {others}, {what}");
+    let tools = std::iter::once(name).chain(names(mentioned));
+    Some(ListWarning::new(Code::ToolAmbiguous, message).of_tools(tools))
 }
 
 /// How a text mentions a tool.
@@ -238,7 +241,8 @@ mod tests {
 
     fn check(tools: &[Tool], expected: &[&str]) {
         let tools: Vec<&Tool> = tools.iter().collect();
-        assert_eq!(shadows(&tools), expected);
+        let told: Vec<String> = shadows(&tools).iter().map(ToString::to_string).collect();
+        assert_eq!(told, expected);
     }
 
     #[test]
@@ -346,11 +350,11 @@ mod tests {
         let warnings = shadows(&tools.iter().collect::<Vec<_>>());
         assert_eq!(warnings.len(), 2, "{warnings:?}");
         assert!(
-            warnings[0].contains("`other.list_things_0`") && warnings[0].contains("and 95 more"),
+            warnings[0].message.contains("`other.list_things_0`") && warnings[0].message.contains("and 95 more"),
             "{warnings:?}"
         );
         assert!(
-            warnings[1].contains("`evil.sub` speaks of `mail.send_email`"),
+            warnings[1].message.contains("`evil.sub` speaks of `mail.send_email`"),
             "{warnings:?}"
         );
     }
@@ -364,7 +368,7 @@ mod tests {
         let warnings = shadows(&tools.iter().collect::<Vec<_>>());
         assert_eq!(warnings.len(), MAX_WARNINGS + 1);
         assert_eq!(
-            warnings[MAX_WARNINGS],
+            warnings[MAX_WARNINGS].message,
             "68 more tools could be taken for tools of other servers"
         );
     }

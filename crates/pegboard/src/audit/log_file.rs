@@ -20,11 +20,13 @@ use pegboard_config::AuditConfig;
 
 /// The most files in the log's folder that are inspected for older parts of it.
 const MAX_INSPECTED: usize = 100_000;
-
-/// Why a file that is something else is left alone.
-pub(super) const NOT_A_LOG: &str = "it is no audit log";
 /// How much of a file's end is read at first.
 const SHORT_TAIL: u64 = 4096;
+
+/// Why a file that is something else is left alone.
+#[derive(Debug, thiserror::Error)]
+#[error("it is no audit log")]
+pub(super) struct NotALog;
 
 /// The end of a file: its last whole record, and what a crash has left after it.
 struct Tail {
@@ -100,7 +102,7 @@ fn read_tail(file: &mut File, length: u64) -> io::Result<Tail> {
     file.seek(SeekFrom::Start(0))?;
     file.read_exact(&mut magic)?;
     if !MAGIC.starts_with(&magic) {
-        return Err(io::Error::new(io::ErrorKind::InvalidData, NOT_A_LOG));
+        return Err(io::Error::new(io::ErrorKind::InvalidData, NotALog));
     }
     // Most lines are short, and every batch reads the last one.
     let mut bytes = read_end(file, length, SHORT_TAIL)?;

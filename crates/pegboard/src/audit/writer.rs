@@ -1,6 +1,7 @@
 //! The thread that writes the audit log, and the handle by which calls pass records to it.
 
 use std::{
+    io,
     sync::{
         Arc,
         atomic::{AtomicU64, Ordering},
@@ -17,7 +18,7 @@ use tokio::{
 
 use super::{
     entry::Entry,
-    log_file::{self, NOT_A_LOG},
+    log_file::{self, NotALog},
 };
 use crate::event::{Event, EventSender};
 use pegboard_base::deadline::Deadline;
@@ -63,7 +64,7 @@ pub(crate) struct AuditFailure {
 enum Message {
     Record(Box<Entry>),
     /// Written before the call is made.
-    Awaited(Box<Entry>, oneshot::Sender<Result<(), String>>),
+    Awaited(Box<Entry>, oneshot::Sender<Result<(), Unwritten>>),
     Flush(oneshot::Sender<()>),
     /// Finds out whether the log can be written again.
     Retry,
@@ -96,7 +97,7 @@ impl AuditLog {
         if let Err(error) = started {
             // Without its receiver the channel is closed, and a required log refuses all calls.
             tracing::error!(%error, "the thread of the audit log cannot be started");
-            note_failure(&log.failure, log.is_required, ENDED, error.to_string());
+            note_failure(&log.failure, log.is_required, &Unwritten::new(ENDED), error.to_string());
         }
         log
     }
@@ -129,7 +130,7 @@ impl AuditLog {
         Box::pin(self.written(entry, deadline)).await.map_err(|why| {
             let message =
                 format!("the call was not made, because the audit log cannot be written: {why}. Go on without tools.");
-            Failure::new(Kind::NotPermitted, message).hint(hint(&why))
+            Failure::new(Kind::NotPermitted, message).hint(why.hint())
         })
     }
 
@@ -141,20 +142,20 @@ impl AuditLog {
         let written = self.written(entry(), Deadline::within(FLUSH_TIMEOUT)).await;
         written.map_err(|why| {
             let message = format!("nothing was changed, because the audit log cannot be written: {why}");
-            Failure::new(Kind::NotPermitted, message).hint(hint(&why))
+            Failure::new(Kind::NotPermitted, message).hint(why.hint())
         })
     }
 
     /// Waits until a record is written, or fails with the reason.
-    async fn written(&self, entry: Entry, deadline: Deadline) -> Result<(), String> {
+    async fn written(&self, entry: Entry, deadline: Deadline) -> Result<(), Unwritten> {
         let (written, is_written) = oneshot::channel();
         let writing = async {
             let message = Message::Awaited(Box::new(entry), written);
-            self.records.send(message).await.map_err(|_| ENDED.to_owned())?;
-            is_written.await.unwrap_or_else(|_| Err(ENDED.to_owned()))
+            self.records.send(message).await.map_err(|_| Unwritten::new(ENDED))?;
+            is_written.await.unwrap_or_else(|_| Err(Unwritten::new(ENDED)))
         };
         let result = tokio::time::timeout(deadline.remaining(), writing).await;
-        result.unwrap_or_else(|_| Err("its writer did not answer in time".to_owned()))
+        result.unwrap_or_else(|_| Err(Unwritten::new("its writer did not answer in time")))
     }
 
     /// Waits until everything recorded so far is written.
@@ -171,20 +172,48 @@ impl AuditLog {
     }
 }
 
-fn hint(why: &str) -> &'static str {
-    match why.contains(NOT_A_LOG) {
-        true => "`audit` is `required`: name another file in `audit`, or move this one away",
-        false => "`audit` is `required`: free the disk or fix the permissions of the file",
+/// Why a record is not written.
+#[derive(Debug, Clone, thiserror::Error)]
+#[error("{text}")]
+struct Unwritten {
+    text: String,
+    /// Whether the file is another one than an audit log.
+    is_other_file: bool,
+}
+
+impl Unwritten {
+    fn new(text: &str) -> Self {
+        Self {
+            text: text.to_owned(),
+            is_other_file: false,
+        }
+    }
+
+    /// What an operator can do about it.
+    fn hint(&self) -> &'static str {
+        match self.is_other_file {
+            true => "`audit` is `required`: name another file in `audit`, or move this one away",
+            false => "`audit` is `required`: free the disk or fix the permissions of the file",
+        }
+    }
+}
+
+impl From<io::Error> for Unwritten {
+    fn from(error: io::Error) -> Self {
+        Self {
+            text: error.to_string(),
+            is_other_file: error.get_ref().is_some_and(|inner| inner.is::<NotALog>()),
+        }
     }
 }
 
 /// Notes a failure, since when the log cannot be written. A later one only changes the reason.
-fn note_failure(current: &CurrentFailure, is_required: bool, why: &str, reason: String) {
+fn note_failure(current: &CurrentFailure, is_required: bool, why: &Unwritten, reason: String) {
     let mut current = current.lock();
     let since = current.as_ref().map_or_else(Timestamp::now, |failure| failure.since);
     *current = Some(AuditFailure {
         reason,
-        hint: hint(why),
+        hint: why.hint(),
         is_required,
         since,
     });
@@ -240,7 +269,7 @@ impl Writer {
         let records = entries.len() as u64 - u64::from(lost > 0);
         let result = match entries.is_empty() {
             true => Ok(()),
-            false => log_file::append(&self.config, &mut entries).map_err(|error| error.to_string()),
+            false => log_file::append(&self.config, &mut entries).map_err(Unwritten::from),
         };
         match &result {
             Ok(()) if entries.is_empty() => {
@@ -272,7 +301,7 @@ impl Writer {
         }
         match log_file::append(&self.config, &mut [Entry::lost(self.refused)]) {
             Ok(()) => self.recovered(),
-            Err(error) => self.report(&error.to_string()),
+            Err(error) => self.report(&error.into()),
         }
     }
 
@@ -284,7 +313,7 @@ impl Writer {
         }
     }
 
-    fn report(&mut self, why: &str) {
+    fn report(&mut self, why: &Unwritten) {
         let reason = format!("{}: {why}", self.config.file.display());
         note_failure(&self.failure, self.config.required, why, reason);
         if self.reported.is_some_and(|at| at.elapsed() < REPORT_EVERY) {
@@ -292,7 +321,7 @@ impl Writer {
         }
         self.reported = Some(Instant::now());
         let file = self.config.file.display();
-        tracing::warn!(%file, why, "the audit log cannot be written");
+        tracing::warn!(%file, %why, "the audit log cannot be written");
         self.events.send(|| Event::AuditFailed {
             reason: format!("{file}: {why}"),
             at: Timestamp::now(),

@@ -27,11 +27,11 @@ pub(super) fn is_served(server: &Server, rows: &[ServerStatus]) -> bool {
 /// One warning for each kind of problem with the definitions of a server.
 pub(super) fn definition_warnings(server: &Server) -> Vec<Warning> {
     let warnings = server.definition_warnings().into_iter().enumerate();
-    let warnings = warnings.map(|(index, details)| Warning {
+    let warnings = warnings.map(|(index, warning)| Warning {
         id: format!("definitions:{}:{index}", server.name()),
         category: "definitions",
         message: format!("server `{}` has definitions to look at", server.name()),
-        details,
+        details: warning.message,
         server: Some(server.name().clone()),
         created_at: jiff::Timestamp::now(),
     });

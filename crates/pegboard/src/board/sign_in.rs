@@ -175,6 +175,7 @@ pub struct SignInError {
     kind: SignInErrorKind,
     message: String,
     hint: Option<String>,
+    oauth_code: Option<String>,
 }
 
 /// The kind of a [`SignInError`].
@@ -205,6 +206,11 @@ impl SignInError {
         self.kind
     }
 
+    /// The error code of OAuth that the authorization server sent, such as `invalid_scope`, if it sent one.
+    pub fn oauth_code(&self) -> Option<&str> {
+        self.oauth_code.as_deref()
+    }
+
     /// How the sign-in or sign-out ended, for its record.
     fn outcome(&self) -> ChangeOutcome {
         match self.kind {
@@ -220,6 +226,7 @@ impl SignInError {
             kind,
             message: message.into(),
             hint: None,
+            oauth_code: None,
         }
     }
 }
@@ -256,6 +263,7 @@ impl From<OAuthError> for SignInError {
         };
         Self {
             hint: error.hint(),
+            oauth_code: error.code().map(str::to_owned),
             ..Self::new(kind, error.to_string())
         }
     }

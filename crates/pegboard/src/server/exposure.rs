@@ -3,9 +3,9 @@
 use std::sync::{Arc, Weak};
 
 use crate::pin::{Judged, Listed, PinChange, PinState, PinnedServer, Stamp};
-use pegboard_base::name::ServerName;
+use pegboard_base::{diagnosis::Code, name::ServerName};
 use pegboard_config::{Pins, Scan};
-use pegboard_tools::catalog::{Catalog, DefinitionHash, Finding, FindingSeverity, Tool, scan_text};
+use pegboard_tools::catalog::{Catalog, DefinitionHash, Finding, FindingSeverity, ListWarning, Tool, scan_text};
 
 /// How many findings are reported as warnings; more would not help a person.
 const MAX_FINDINGS: usize = 8;
@@ -26,7 +26,7 @@ pub(super) struct Exposure {
     pub(super) held: Vec<HeldTool>,
     pub(super) held_prompts: Vec<String>,
     pub(super) holds_instructions: bool,
-    pub(super) warnings: Vec<String>,
+    pub(super) warnings: Vec<ListWarning>,
 }
 
 /// A tool that is withheld until a person accepts its definition.
@@ -117,6 +117,7 @@ impl Exposure {
             changed.map(|names| format!("definitions changed since they were pinned: {names}; {look}")),
             held.map(|names| format!("definitions are held until they are accepted: {names}; {look}")),
         ];
+        let warnings = warnings.into_iter().flatten();
         let of_items = self.changes.iter().filter_map(|change| {
             let worst = change.findings.iter().max_by_key(|finding| finding.severity)?;
             let held = if change.held { " and is held" } else { "" };
@@ -131,14 +132,12 @@ impl Exposure {
             .map(|(name, finding)| format!("the prompt `{}` looks like an attack: {finding}", name.escape_debug()));
         let suspicious: Vec<String> = of_items.chain(of_prompts).collect();
         let surplus = suspicious.len().saturating_sub(MAX_FINDINGS);
-        let mut all: Vec<String> = warnings.into_iter().flatten().collect();
-        all.extend(suspicious.into_iter().take(MAX_FINDINGS));
-        if surplus > 0 {
-            all.push(format!(
-                "{surplus} more definitions look like attacks; `pegboard pins diff {server}` shows them"
-            ));
-        }
-        self.warnings = all;
+        let more = (surplus > 0)
+            .then(|| format!("{surplus} more definitions look like attacks; `pegboard pins diff {server}` shows them"));
+        let suspicious = suspicious.into_iter().take(MAX_FINDINGS).chain(more);
+        let suspicious = suspicious.map(|message| ListWarning::new(Code::DefinitionSuspicious, message));
+        let changed = warnings.map(|message| ListWarning::new(Code::DefinitionChanged, message));
+        self.warnings = changed.chain(suspicious).collect();
     }
 }
 

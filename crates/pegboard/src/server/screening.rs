@@ -13,10 +13,10 @@ use super::{
 use crate::pin::{
     Judged, Listed, PinChange, PinError, PinnedServer, ServerIdentity, accept, command_name, judge, record,
 };
-use pegboard_base::name::ServerName;
+use pegboard_base::{diagnosis::Code, name::ServerName};
 use pegboard_client::transport::Target;
 use pegboard_config::{Pins, ServerConfig};
-use pegboard_tools::catalog::Catalog;
+use pegboard_tools::catalog::{Catalog, ListWarning};
 
 /// How many catalogues are remembered: those of the connections of a pool.
 const MAX_EXPOSURES: usize = 64;
@@ -105,7 +105,7 @@ impl Server {
     }
 
     /// Warnings about definitions that changed or look like attacks.
-    pub(crate) fn definition_warnings(&self) -> Vec<String> {
+    pub(crate) fn definition_warnings(&self) -> Vec<ListWarning> {
         self.current_exposure()
             .map(|exposure| exposure.warnings.clone())
             .unwrap_or_default()
@@ -188,7 +188,8 @@ impl Server {
             Some(error) if pins.holds() => exposure.hold_all(catalog, &error.to_string()),
             _ => exposure.hold(catalog, scan, &findings),
         }
-        exposure.warnings.extend(failed.map(|error| error.to_string()));
+        let failed = failed.map(|error| ListWarning::new(Code::PinsUnusable, error.to_string()));
+        exposure.warnings.extend(failed);
         exposure.expose(catalog, (*pool.first().name() != *server).then_some(server));
         exposure
     }

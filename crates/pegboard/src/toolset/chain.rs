@@ -17,8 +17,12 @@ use super::{
     listing::Listing,
 };
 use crate::call::ToolCall;
-use pegboard_base::sync::{Panicked, caught};
+use pegboard_base::{
+    diagnosis::Code,
+    sync::{Panicked, caught},
+};
 use pegboard_tools::{
+    catalog::ListWarning,
     outcome::{Kind, Outcome, Reply},
     provider::Provider,
 };
@@ -67,9 +71,8 @@ impl ToolExecutor for ChainedTools {
                 let listing = caught(async { executor.list(patience).await }).await;
                 listing.unwrap_or_else(|Panicked| {
                     let mut listing = Listing::of([]);
-                    listing
-                        .warnings
-                        .push("an executor of the program panicked when it listed its tools".to_owned());
+                    let message = "an executor of the program panicked when it listed its tools";
+                    listing.warn(ListWarning::new(Code::ListFailed, message));
                     listing
                 })
             });
@@ -146,13 +149,14 @@ fn joined(listings: Vec<Listing>) -> Listing {
     for listing in listings {
         all.unavailable.extend(listing.unavailable);
         all.warnings.extend(listing.warnings);
+        all.problems.extend(listing.problems);
         all.quarantined.extend(listing.quarantined);
         let is_same_provider = listing.provider == all.provider;
         for mut tool in listing.tools {
             if !names.insert(tool.name.clone()) {
                 let name = tool.name.escape_debug();
-                all.warnings
-                    .push(format!("another tool `{name}` is listed first; this one is left out"));
+                let message = format!("another tool `{name}` is listed first; this one is left out");
+                all.warn(ListWarning::new(Code::ToolDuplicate, message));
                 continue;
             }
             tool.definition = tool.definition.filter(|_| is_same_provider);

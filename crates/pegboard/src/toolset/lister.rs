@@ -16,8 +16,11 @@ use crate::{
     call::{Route, Visibility},
     server::{Phase, Server},
 };
-use pegboard_base::{deadline::Deadline, name::ServerName};
-use pegboard_tools::{catalog::Catalog, provider::Provider};
+use pegboard_base::{deadline::Deadline, diagnosis::Code, name::ServerName};
+use pegboard_tools::{
+    catalog::{Catalog, ListWarning},
+    provider::Provider,
+};
 
 /// Lists what a view offers.
 #[derive(Debug, Clone, Copy)]
@@ -37,12 +40,13 @@ impl<'a> Lister<'a> {
         }
         let unavailable = self.start_servers(patience).await;
         let (tools, left_out) = self.list_tools();
-        let mut warnings = collect_warnings(self.open);
-        warnings.extend(left_out);
+        let mut problems = collect_warnings(self.open);
+        problems.extend(left_out.map(|warning| ListWarning::new(Code::ListWarning, warning)));
         Listing {
             unavailable,
             tools,
-            warnings,
+            warnings: problems.iter().map(ToString::to_string).collect(),
+            problems,
             quarantined: self.open.table().quarantined().to_vec(),
             provider: self.open.view.dialect().0,
         }
@@ -118,7 +122,8 @@ impl<'a> Lister<'a> {
     /// the warnings of a listing.
     pub(super) async fn list_catalogs(self, patience: Duration) -> (Vec<Arc<Catalog>>, Vec<Unavailable>, Vec<String>) {
         let unavailable = self.start_servers(patience).await;
-        (self.find_catalogs(), unavailable, collect_warnings(self.open))
+        let warnings = collect_warnings(self.open).iter().map(ToString::to_string).collect();
+        (self.find_catalogs(), unavailable, warnings)
     }
 
     /// The catalogues of the visible servers that are known now, without waiting.

@@ -15,7 +15,7 @@ use pegboard_base::{
     name::ServerName,
 };
 use pegboard_tools::{
-    catalog::{Risk, Schema, Tool, ToolKind},
+    catalog::{ListWarning, Risk, Schema, Tool, ToolKind},
     provider::{Definition, Provider},
 };
 
@@ -30,8 +30,10 @@ pub struct Listing {
     pub tools: Vec<ListedTool>,
     /// The servers whose tools are missing.
     pub unavailable: Vec<Unavailable>,
-    /// Problems of the listings.
+    /// Problems of the listings, in words.
     pub warnings: Vec<String>,
+    /// Problems of the listings, as data. Decide by their codes, not by the words.
+    pub problems: Vec<ListWarning>,
     /// The warnings about tools that cannot be offered to the view's provider.
     #[serde(skip)]
     pub quarantined: Vec<String>,
@@ -47,6 +49,7 @@ impl Listing {
             tools: tools.into_iter().collect(),
             unavailable: Vec::new(),
             warnings: Vec::new(),
+            problems: Vec::new(),
             quarantined: Vec::new(),
             provider: Provider::Mcp,
         }
@@ -79,8 +82,16 @@ impl Listing {
             }
             listed.definition.is_some()
         });
-        self.warnings.extend(refused.iter().cloned());
+        for warning in &refused {
+            self.warn(ListWarning::new(Code::SchemaRefused, warning.as_str()));
+        }
         self.quarantined.extend(refused);
+    }
+
+    /// Adds a problem.
+    pub(super) fn warn(&mut self, problem: ListWarning) {
+        self.warnings.push(problem.to_string());
+        self.problems.push(problem);
     }
 
     /// The tools in the provider's format: exactly the array for the `tools` field of its API.

@@ -1,38 +1,43 @@
 //! The warnings of a listing.
 
-use std::sync::Arc;
-
 use super::{open_view::OpenView, snapshot::Snapshot};
 use crate::{
     call::{Route, Visibility},
     server::{Phase, Server},
 };
+use pegboard_base::diagnosis::Code;
 use pegboard_tools::{
     catalog::{
-        Tool,
+        ListWarning,
         sanitize::{has_invisible, is_invisible},
     },
     filter::{Selection, fits},
 };
 
 /// Collects the warnings about a view's selection, its servers and its tools.
-pub(super) fn collect_warnings(open: &OpenView) -> Vec<String> {
+pub(super) fn collect_warnings(open: &OpenView) -> Vec<ListWarning> {
     let routes = open.table();
-    let mut warnings = routes.quarantined().to_vec();
+    let refused = routes.quarantined().iter();
+    let mut warnings: Vec<ListWarning> = refused
+        .map(|warning| ListWarning::new(Code::SchemaRefused, warning.as_str()))
+        .collect();
     warn_of_selection(open, &mut warnings);
     warnings.extend(routes.routes().iter().filter_map(|route| warn_of_invisible(route)));
     for server in open.selected_servers() {
-        warn_of_server(&server, &mut warnings);
+        let of_server = warn_of_server(&server);
+        warnings.extend(of_server.map(|warning| warning.of_server(server.name())));
     }
     warnings
 }
 
 /// Warnings about the selection and about tools that could impersonate others.
-fn warn_of_selection(open: &OpenView, warnings: &mut Vec<String>) {
+fn warn_of_selection(open: &OpenView, warnings: &mut Vec<ListWarning>) {
     let servers = open.servers();
-    warnings.extend_from_slice(Visibility::new(&open.view, &servers).warnings());
+    let warning = |message: String| ListWarning::new(Code::ListWarning, message);
+    let of_rules = Visibility::new(&open.view, &servers).warnings().to_vec();
+    warnings.extend(of_rules.into_iter().map(warning));
     if let Err(failure) = open.check_selection() {
-        warnings.push(failure.message);
+        warnings.push(warning(failure.message));
     }
     let selected = open.view.rules.selection().map(Selection::servers).unwrap_or_default();
     for selected in selected {
@@ -42,41 +47,34 @@ fn warn_of_selection(open: &OpenView, warnings: &mut Vec<String>) {
         };
         let is_absent = |glob: &&String| !catalog.tools.iter().any(|tool| fits(glob, &tool.name));
         for absent in selected.tools.iter().filter(is_absent) {
-            warnings.push(format!(
+            warnings.push(warning(format!(
                 "the selection names `{}.{}`, and the server has no such tool",
                 selected.name,
                 absent.escape_debug()
-            ));
+            )));
         }
     }
     warnings.extend_from_slice(&open.read_snapshot(Snapshot::shadows));
 }
 
-fn warn_of_server(server: &Server, warnings: &mut Vec<String>) {
-    let flagged = server.definition_warnings().into_iter();
-    warnings.extend(flagged.map(|warning| format!("{}: {warning}", server.name())));
-    let Phase::Ready(live) = server.phase() else {
-        return;
-    };
-    if live.catalog().is_empty() && server.held_tools().is_empty() {
-        warnings.push(format!(
-            "{}: the server offers no tools, and nothing else",
-            server.name()
-        ));
+/// The warnings about one server's listing.
+fn warn_of_server(server: &Server) -> impl Iterator<Item = ListWarning> + use<> {
+    let mut warnings = server.definition_warnings();
+    if let Phase::Ready(live) = server.phase() {
+        let catalog = live.catalog();
+        if catalog.is_empty() && server.held_tools().is_empty() {
+            let message = "the server offers no tools, and nothing else";
+            warnings.push(ListWarning::new(Code::OffersNothing, message));
+        }
+        warnings.extend(catalog.warnings.iter().cloned());
+        let unchecked = catalog.tools.iter().filter_map(|tool| tool.unchecked());
+        warnings.extend(unchecked.map(|message| ListWarning::new(Code::ToolLeftOut, message)));
     }
-    let unchecked = |tool: &Arc<Tool>| tool.unchecked();
-    warnings.extend(
-        live.catalog()
-            .warnings
-            .iter()
-            .cloned()
-            .chain(live.catalog().tools.iter().filter_map(unchecked))
-            .map(|warning| format!("{}: {warning}", server.name())),
-    );
+    warnings.into_iter()
 }
 
 /// A warning about a tool whose name has invisible characters, with which it could impersonate another tool.
-fn warn_of_invisible(route: &Route) -> Option<String> {
+fn warn_of_invisible(route: &Route) -> Option<ListWarning> {
     let name = &route.tool.name;
     if !has_invisible(name) {
         return None;
@@ -91,8 +89,9 @@ fn warn_of_invisible(route: &Route) -> Option<String> {
             plain.into_iter().chain(escaped.into_iter().flatten())
         })
         .collect();
-    Some(format!(
-        "{}: the name of the tool `{shown}` has invisible characters; it is called as `{}`",
-        route.tool.server, route.name
-    ))
+    let message = format!(
+        "the name of the tool `{shown}` has invisible characters; it is called as `{}`",
+        route.name
+    );
+    Some(ListWarning::new(Code::ListWarning, message).of_server(&route.tool.server))
 }

@@ -16,7 +16,7 @@ use crate::{
 };
 use pegboard_base::sync::Mutex;
 use pegboard_tools::{
-    catalog::{Tool, shadows},
+    catalog::{ListWarning, Tool, shadows},
     outcome::Failure,
     search::{Index, text_of},
 };
@@ -92,7 +92,7 @@ pub(super) struct Snapshot {
     /// Built by the first semantic search.
     texts: OnceLock<Arc<[String]>>,
     /// Built by the first listing.
-    shadows: OnceLock<Arc<[String]>>,
+    shadows: OnceLock<Arc<[ListWarning]>>,
 }
 
 impl Snapshot {
@@ -140,7 +140,7 @@ impl Snapshot {
     }
 
     /// Warnings about tools that could impersonate others.
-    pub(super) fn shadows(&self) -> Arc<[String]> {
+    pub(super) fn shadows(&self) -> Arc<[ListWarning]> {
         let warnings = || {
             let tools: Vec<&Tool> = self.table.routes().iter().map(|route| route.tool.as_ref()).collect();
             shadows(&tools).into()

@@ -13,10 +13,10 @@ use crate::{
     call::{self, ToolCall},
     server::Outage,
 };
-use pegboard_base::name::ServerName;
-use pegboard_base::sync::Mutex;
+use pegboard_base::{diagnosis::Code, name::ServerName, sync::Mutex};
 use pegboard_client::session::Progress;
 use pegboard_tools::{
+    catalog::ListWarning,
     outcome::{Answer, Failure, Kind, Outcome, Reply},
     provider::Provider,
 };
@@ -294,7 +294,7 @@ impl StubState {
             match tool.listed(self.provider) {
                 Ok(_) if self.outage(&tool.server).is_some() => {}
                 Ok(listed) => listing.tools.push(listed),
-                Err(problem) => listing.warnings.push(problem.to_string()),
+                Err(problem) => listing.warn(ListWarning::new(Code::ToolLeftOut, problem.to_string())),
             }
         }
         let absent = self.absent.iter();

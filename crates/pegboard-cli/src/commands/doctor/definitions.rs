@@ -2,6 +2,8 @@
 
 use pegboard::{
     ListedTool, Listing, Provider,
+    catalog::ListWarning,
+    diagnosis::Code,
     pin::{PinChange, PinState},
 };
 
@@ -119,35 +121,26 @@ fn cost(section: &mut Section, tools: &[&ListedTool]) {
     );
 }
 
-/// The warnings of the listing that name the server.
+/// The problems of the server's listing.
 fn warnings(section: &mut Section, name: &str, listing: &Listing) {
-    let prefix = format!("{name}: ");
-    for warning in listing
-        .warnings
-        .iter()
-        .filter_map(|warning| warning.strip_prefix(&prefix))
-    {
-        let (kind, fix) = if warning.contains("is listed twice") {
-            (&kinds::TOOL_DUPLICATE, "rename one of the two in the server")
-        } else if warning.contains("offers no tools") {
-            (
+    let is_own = |problem: &&ListWarning| problem.server.as_ref().is_some_and(|server| server.as_str() == name);
+    for problem in listing.problems.iter().filter(is_own) {
+        let (kind, fix) = match problem.code {
+            Code::ToolDuplicate => (&kinds::TOOL_DUPLICATE, "rename one of the two in the server"),
+            Code::OffersNothing => (
                 &kinds::OFFERS_NOTHING,
                 "check `args` and `env`: many servers offer tools only with a token or a list of them",
-            )
-        } else if warning.starts_with("tool ") || warning.contains("schema") || warning.contains("Schema") {
-            (&kinds::TOOL_LEFT_OUT, "correct the definition in the server")
-        } else if warning.contains("could not be listed") {
-            (&kinds::LIST_FAILED, LOG_SAYS_MORE)
-        } else if warning.contains("pins") || warning.contains("looks like an attack") {
+            ),
+            Code::ToolLeftOut => (&kinds::TOOL_LEFT_OUT, "correct the definition in the server"),
+            Code::ListFailed => (&kinds::LIST_FAILED, LOG_SAYS_MORE),
             // The pins say it in full.
-            continue;
-        } else {
-            (
+            Code::DefinitionChanged | Code::DefinitionSuspicious => continue,
+            _ => (
                 &kinds::LIST_WARNING,
                 "correct what the server lists, or look for a newer version of it",
-            )
+            ),
         };
-        section.found(Finding::new(kind, warning).fix(fix));
+        section.found(Finding::new(kind, problem.message.as_str()).fix(fix));
     }
 }
 

@@ -2,14 +2,13 @@
 
 use pegboard::{
     config::Transport,
-    diagnosis::{Cause, Code, Diagnosis, Step},
+    diagnosis::{Cause, Code, Diagnosis, StderrClue, Step},
     status::LastError,
 };
 
 use super::{
     finding::Finding,
     kinds::{self, Kind},
-    stderr_patterns,
 };
 use crate::{commands::needed_variables, logging::Exchanged};
 
@@ -18,6 +17,13 @@ const MAX_WORDS: usize = 1500;
 
 /// The fix of a list that fails.
 pub(super) const LOG_SAYS_MORE: &str = "the server's log says more: run its command by hand, or `pegboard logs SERVER`";
+
+/// The findings of processes that exited by themselves, by what their last words point to. The first one counts.
+static CLUES: [(StderrClue, &Kind); 3] = [
+    (StderrClue::DockerNotRunning, &kinds::DOCKER_NOT_RUNNING),
+    (StderrClue::PackageUnknown, &kinds::PACKAGE_UNKNOWN),
+    (StderrClue::ModuleMissing, &kinds::MODULE_MISSING),
+];
 
 /// The finding for the outage of a server.
 pub(super) fn finding(name: &str, transport: &Transport, error: &LastError, exchanged: &Exchanged) -> Finding {
@@ -46,7 +52,8 @@ fn kind(diagnosis: Option<&Diagnosis>, transport: &Transport, stderr: &str) -> &
     let Some(diagnosis) = diagnosis else { return other };
     match diagnosis.code {
         Code::ExitsAtStart | Code::Exited if diagnosis.cause.is_own_exit() => {
-            stderr_patterns::find(stderr).unwrap_or(&kinds::EXITS_AT_START)
+            let clue = CLUES.iter().find(|(clue, _)| clue.is_in(stderr));
+            clue.map_or(&kinds::EXITS_AT_START, |(_, kind)| kind)
         }
         Code::Exited => &kinds::EXITS_AT_START,
         Code::CredentialsMissing => &kinds::CREDENTIALS_REFUSED,

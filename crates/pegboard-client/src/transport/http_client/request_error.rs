@@ -26,7 +26,7 @@ pub(super) fn before_response(error: reqwest::Error) -> WireFailure {
             WireFailure::new(FailureKind::ConnectionLost, Sent::Rejected, text)
         } else {
             // A server that expects TLS responds to plain HTTP with a TLS alert.
-            if is_plain && text.contains("invalid HTTP version parsed") {
+            if is_plain && is_unparsable(&error) {
                 text.push_str("; the server does not answer in HTTP: if it expects TLS, write `https://` in `url`");
             }
             WireFailure::new(FailureKind::ConnectionLost, Sent::Maybe, text)
@@ -64,6 +64,13 @@ pub(in crate::transport) fn after_response(error: reqwest::Error) -> WireFailure
         sent: Sent::Maybe,
         ..before_response(error)
     }
+}
+
+/// Whether what the server answered is no HTTP.
+fn is_unparsable(error: &reqwest::Error) -> bool {
+    error_chain(error)
+        .filter_map(<dyn std::error::Error>::downcast_ref)
+        .any(|error: &hyper::Error| error.is_parse() && !error.is_parse_too_large() && !error.is_parse_status())
 }
 
 /// Whether the connection was closed by the other side.

@@ -11,6 +11,7 @@ use crate::catalog::{
     Catalog, Prompt, Resource,
     argument_order::ArgumentOrder,
     definition_hash::CachedHash,
+    list_warning::ListWarning,
     removed_text::RemovedText,
     schema::Schema,
     tool::{TaskSupport, Tool},
@@ -18,7 +19,7 @@ use crate::catalog::{
 use pegboard_base::name::ServerName;
 
 /// Incremented when the file format changes. Files of other versions are ignored.
-const VERSION: u32 = 3;
+const VERSION: u32 = 4;
 
 #[derive(Serialize, Deserialize)]
 pub(super) struct CatalogFile {
@@ -31,7 +32,7 @@ pub(super) struct CatalogFile {
     resources: Vec<ResourceRecord>,
     templates: Vec<ResourceRecord>,
     prompts: Vec<PromptRecord>,
-    warnings: Vec<String>,
+    warnings: Vec<ListWarning>,
 }
 
 #[derive(Serialize, Deserialize)]

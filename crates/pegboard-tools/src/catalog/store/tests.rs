@@ -6,7 +6,8 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 
 use super::{stored::CacheScope, *};
-use crate::catalog::{Catalog, HeaderRule};
+use crate::catalog::{Catalog, HeaderRule, ListWarning};
+use pegboard_base::diagnosis::Code;
 
 fn server() -> ServerName {
     ServerName::parse("fx").unwrap()
@@ -115,7 +116,10 @@ fn a_catalogue_that_is_too_large_leaves_the_last_one() {
     let (folder, store) = store();
     store.save(&server(), "f1", &stored()).unwrap();
     let mut large = stored();
-    large.catalog.warnings.push("x".repeat(MAX_BYTES));
+    large
+        .catalog
+        .warnings
+        .push(ListWarning::new(Code::ListWarning, "x".repeat(MAX_BYTES)));
     let error = store.save(&server(), "f1", &large).unwrap_err();
     assert!(matches!(error, StoreError::TooLarge { .. }), "{error}");
     assert_eq!(store.load(&server(), "f1"), Some(stored()));

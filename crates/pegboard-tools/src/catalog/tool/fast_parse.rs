@@ -12,6 +12,7 @@ use crate::catalog::{
     argument_order::ArgumentOrder,
     definition_hash::CachedHash,
     header_arguments::HeaderRule,
+    list_warning::ListWarning,
     listing_item::Item,
     sanitize::{MAX_DESCRIPTION, has_invisible},
     schema::{Schema, normalize::SchemaNormalizer},
@@ -24,7 +25,7 @@ pub(in crate::catalog) struct ToolParser {
     headers: HeaderRule,
     normalizer: SchemaNormalizer,
     /// Problems of tools that are usable despite them.
-    pub(in crate::catalog) warnings: Vec<String>,
+    pub(in crate::catalog) warnings: Vec<ListWarning>,
 }
 
 /// The fields of a tool definition.

@@ -7,11 +7,12 @@ use crate::catalog::{
     argument_order::ArgumentOrder,
     definition_hash::{CachedHash, DefinitionHash},
     header_arguments::{HeaderRule, header_arguments},
+    list_warning::ListWarning,
     removed_text,
     sanitize::{MAX_DESCRIPTION, for_display, sanitize_schema},
     schema::Schema,
 };
-use pegboard_base::name::ServerName;
+use pegboard_base::{diagnosis::Code, name::ServerName};
 
 /// The longest accepted tool name, in bytes.
 pub(super) const MAX_TOOL_NAME: usize = 128;
@@ -29,7 +30,7 @@ impl Tool {
     /// reason if a listing would leave the tool out.
     ///
     /// ```
-    /// # mod pegboard { pub use pegboard_base::name::ServerName; pub use pegboard_config as config; pub use pegboard_tools::*; }
+    /// # mod pegboard { pub use pegboard_base::{diagnosis::Code, name::ServerName}; pub use pegboard_config as config; pub use pegboard_tools::*; }
     /// # use pegboard::{ServerName, Tool};
     /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
     /// let server: ServerName = "crm".parse()?;
@@ -48,7 +49,7 @@ impl Tool {
     pub fn built_in(server: &ServerName, item: Value) -> Result<Self, String> {
         let mut warnings = Vec::new();
         let tool = Self::parse(server, item, HeaderRule::Ignored, &mut warnings)?;
-        warnings.pop().map_or(Ok(tool), Err)
+        warnings.pop().map_or(Ok(tool), |warning| Err(warning.message))
     }
 
     /// Parses one item of `tools/list`, or returns the reason why it is rejected. Problems of a usable tool are added to `warnings`.
@@ -56,7 +57,7 @@ impl Tool {
         server: &ServerName,
         item: Value,
         headers: HeaderRule,
-        warnings: &mut Vec<String>,
+        warnings: &mut Vec<ListWarning>,
     ) -> Result<Self, String> {
         let Value::Object(mut item) = item else {
             return Err("a tool that is not an object was left out".to_owned());
@@ -88,7 +89,10 @@ impl Tool {
         let output_schema = match item.remove("outputSchema") {
             None | Some(Value::Null) => None,
             Some(schema) => within_bounds(schema, "outputSchema")
-                .map_err(|why| warnings.push(format!("the outputSchema of tool `{name}` was left out: {why}")))
+                .map_err(|why| {
+                    let warning = format!("the outputSchema of tool `{name}` was left out: {why}");
+                    warnings.push(ListWarning::new(Code::ToolLeftOut, warning));
+                })
                 .ok(),
         };
         let annotations = match item.remove("annotations") {

@@ -117,7 +117,10 @@ fn an_output_schema_beyond_the_bounds_costs_only_itself() {
         assert_eq!(tool.input_schema.value(), json!({"type": "object"}));
         assert_eq!(warnings.len(), 1, "{warnings:?}");
         assert!(
-            warnings[0].starts_with("the outputSchema of tool `t` was left out: ") && warnings[0].contains(why),
+            warnings[0]
+                .message
+                .starts_with("the outputSchema of tool `t` was left out: ")
+                && warnings[0].message.contains(why),
             "{warnings:?}"
         );
     };
