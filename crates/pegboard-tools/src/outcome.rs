@@ -1,5 +1,6 @@
 //! [`Outcome`]: how a call ended. It has a text for the model in every case, and a kind and details for the program.
 
+mod advice;
 mod answer;
 mod cause;
 mod compat_shapes;
@@ -19,6 +20,7 @@ mod stored_reply;
 pub mod truncate;
 mod untrusted_fence;
 
+pub use advice::Advice;
 pub use answer::Answer;
 pub use answer::Rendering;
 pub use content::Content;
@@ -122,7 +124,7 @@ impl Outcome {
         match self {
             Self::ToolFailed(answer) if answer.is_blank() => SILENT.to_owned(),
             Self::Done(answer) | Self::ToolFailed(answer) => answer.text(),
-            Self::Refused(failure) | Self::Lost(failure) => failure.message.clone(),
+            Self::Refused(failure) | Self::Lost(failure) => failure.text(),
         }
     }
 
@@ -220,6 +222,27 @@ mod tests {
             Ok(())
         }
         assert_eq!(fails().unwrap_err().to_string(), "too late");
+    }
+
+    #[test]
+    fn a_model_is_told_what_to_do_next_and_a_person_is_not() {
+        let wait = Duration::from_millis(1500);
+        let failure = Failure::new(Kind::LimitExceeded, "the limit is reached.").retry_after(wait);
+        let failure = failure.advice(Advice::Wait);
+        assert_eq!(failure.to_string(), "the limit is reached.");
+        assert_eq!(
+            Outcome::Refused(failure.clone()).text(),
+            "the limit is reached. Call again in 2 s, or go on without it."
+        );
+        assert_eq!(
+            failure.text_with(Advice::Leave),
+            "the limit is reached. Go on without it."
+        );
+        let lines = Failure::new(Kind::Unavailable, "it is down: exit code 1\nno token").advice(Advice::Later);
+        assert_eq!(
+            lines.text(),
+            "it is down: exit code 1\nno token\nCall again later, or go on without it."
+        );
     }
 
     #[test]

@@ -73,7 +73,7 @@ pub(crate) use call_memory::{CallMemories, MemoryOwner};
 pub(crate) use crossing::{check_params, check_text};
 pub use embeddings::Embedder;
 pub(crate) use embeddings::Embeddings;
-pub(crate) use error::{not_admitted, request_failure, unavailable};
+pub(crate) use error::{closed, not_admitted, request_failure, unavailable};
 pub use event_stream::{CallEvent, CallStream};
 pub(crate) use forward::{answered, forwarded_error, mask_forwarded};
 pub(crate) use forwarding::ForwardedCall;
@@ -185,9 +185,9 @@ async fn run_steps(context: &CallContext<'_>, call: &mut ToolCall) -> Reply {
 /// The steps of a call from its arguments to its outcome.
 async fn steps(context: &CallContext<'_>, call: &ToolCall, record: &mut Record) -> Result<Outcome, CallError> {
     let arguments = prepare_arguments::prepare(context, call, &mut record.warnings).await;
-    let arguments = arguments.inspect_err(|_| audit_trail::deny(context, call, AuditRule::Arguments))?;
+    let arguments = arguments.map_err(|failure| audit_trail::deny(context, call, AuditRule::Arguments, failure))?;
     let arguments = crossing::check(context, arguments, &mut record.warnings);
-    let arguments = arguments.inspect_err(|_| audit_trail::deny(context, call, AuditRule::Crossing))?;
+    let arguments = arguments.map_err(|failure| audit_trail::deny(context, call, AuditRule::Crossing, failure))?;
     permission::obtain(context, call, &arguments, record).await?;
     context.view.check_open()?;
     let cache = &context.view.cache;
@@ -222,7 +222,9 @@ async fn steps(context: &CallContext<'_>, call: &ToolCall, record: &mut Record) 
 /// Builds the reply to a call without a route. It names server and tool if the name identifies them, except to a client for which they do not
 /// exist: only the audit log has those.
 pub(crate) fn refuse(call: &ToolCall, unroutable: Unroutable, started: Instant, guard: CallGuard<'_>) -> Reply {
-    let mut reply = call.unanswered(Outcome::Refused(unroutable.failure), started.elapsed());
+    let server = unroutable.identified.as_ref().map(|(server, _)| server);
+    let failure = unroutable.rule.explain(unroutable.failure, server);
+    let mut reply = call.unanswered(Outcome::Refused(failure), started.elapsed());
     if let Some((server, tool)) = unroutable.identified {
         reply.name = name::dotted(server.as_str(), &tool);
         (reply.server, reply.tool) = (Some(server), Some(tool));

@@ -324,8 +324,8 @@ pub mod name {
 pub mod outcome {
     #[doc(inline)]
     pub use pegboard_tools::outcome::{
-        Answer, BadBlob, Body, Completion, Content, ContentType, Failure, FilledPrompt, ForwardedResult, Kind, Outcome,
-        PromptMessage, Reply, ResourceContents, ResultKind, Role, TextPage, fence,
+        Advice, Answer, BadBlob, Body, Completion, Content, ContentType, Failure, FilledPrompt, ForwardedResult, Kind,
+        Outcome, PromptMessage, Reply, ResourceContents, ResultKind, Role, TextPage, fence,
     };
 }
 
@@ -433,7 +433,7 @@ pub use pegboard_tools::{
     catalog::Tool,
     filter::Selection,
     grant::Grants,
-    outcome::{Answer, Content, Failure, Kind, Outcome, Reply},
+    outcome::{Advice, Answer, Content, Failure, Kind, Outcome, Reply},
     provider::Provider,
 };
 pub use status::State;

@@ -24,6 +24,8 @@ pub enum Step {
     Handshake,
     /// The server's tools, resources and prompts are listed.
     List,
+    /// The call is permitted.
+    Permit,
     /// The server answers calls.
     Call,
 }
@@ -40,6 +42,7 @@ impl Step {
             Self::SignIn => "sign-in",
             Self::Handshake => "handshake",
             Self::List => "list",
+            Self::Permit => "permit",
             Self::Call => "call",
         }
     }
@@ -109,6 +112,8 @@ pub enum Cause {
     Version,
     /// There is no usable credential.
     Credential,
+    /// A rule of the config, of the program or of a person.
+    Rule,
 }
 
 impl Cause {

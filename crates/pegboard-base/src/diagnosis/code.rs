@@ -158,6 +158,50 @@ codes! {
     AnswerTooLarge = "answer-too-large",
     /// The server or the board has no room for the call.
     Overloaded = "overloaded",
+    /// No listed tool has the name, or several have it.
+    UnknownTool = "unknown-tool",
+    /// The arguments cannot be parsed, or do not fit the tool's schema.
+    ArgumentsInvalid = "arguments-invalid",
+    /// The server's config hides the tool.
+    HiddenByConfig = "hidden-by-config",
+    /// The view hides the tool.
+    HiddenByView = "hidden-by-view",
+    /// The tool is not part of the selection.
+    NotSelected = "not-selected",
+    /// The tool, or a capability that it needs, is not granted.
+    NotGranted = "not-granted",
+    /// The server keeps the tool from models.
+    NotForModels = "not-for-models",
+    /// The tool is held until a person accepts its definition.
+    DefinitionHeld = "definition-held",
+    /// The caller's token lacks the scope.
+    ScopeMissing = "scope-missing",
+    /// A check of the view refused the arguments.
+    CheckRefused = "check-refused",
+    /// A hook of the program refused the call.
+    HookRefused = "hook-refused",
+    /// The arguments contain a secret of another server.
+    SecretCrossing = "secret-crossing",
+    /// `approval` is `never` for the tool.
+    CallForbidden = "call-forbidden",
+    /// A person must approve the call, and nobody can be asked.
+    ApprovalMissing = "approval-missing",
+    /// The person did not approve the call.
+    ApprovalRefused = "approval-refused",
+    /// Nobody answered the question in time.
+    ApprovalTimeout = "approval-timeout",
+    /// The agent has read untrusted output, and the call may do harm.
+    UntrustedOutput = "untrusted-output",
+    /// The rate limit is reached.
+    RateExceeded = "rate-exceeded",
+    /// Too many calls of the client are in flight.
+    TooManyCalls = "too-many-calls",
+    /// The agent repeats the same call.
+    RepeatedCalls = "repeated-calls",
+    /// An earlier call has the same idempotency key.
+    KeyInUse = "key-in-use",
+    /// Another rule does not permit the call.
+    NotPermitted = "not-permitted",
 }
 
 serde_as_text!(Code);

@@ -127,7 +127,7 @@ fn report<T: Serialize>(
         document[key] = json!(fetched.as_ref().ok());
         document["error"] = match fetched {
             Ok(_) => Value::Null,
-            Err(failure) => json!({"kind": failure.kind, "message": failure.message, "hint": failure.hint}),
+            Err(failure) => failed_json(failure),
         };
         return Report::json(exit, &document);
     }
@@ -137,6 +137,16 @@ fn report<T: Serialize>(
         Err(failure) => report = report.error(&failure.message, failure.hint.as_deref()),
     }
     report
+}
+
+/// The member `error` of the document.
+fn failed_json(failure: &Failure) -> Value {
+    let mut error = json!({"kind": failure.kind, "message": failure.message, "hint": failure.hint});
+    if let Some(diagnosis) = &failure.diagnosis {
+        error["code"] = json!(diagnosis.code);
+        error["diagnosis"] = json!(diagnosis);
+    }
+    error
 }
 
 fn failed(output: &Output, document: Value, key: &str, failure: Failure) -> Report {

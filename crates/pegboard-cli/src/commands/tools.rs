@@ -316,6 +316,7 @@ struct Document<'a> {
     tools: &'a [ListedTool],
     unavailable: &'a [Unavailable],
     warnings: Vec<String>,
+    #[serde(skip_serializing_if = "<[_]>::is_empty")]
     problems: &'a [ListWarning],
 }
 

@@ -1,9 +1,6 @@
 //! Diagnoses a failed request by its types. The texts of the server have no part in it.
 
-use super::{
-    fault::{Fault, FaultKind, Flaw},
-    handshake::ConnectError,
-};
+use super::fault::{Fault, FaultKind, Flaw};
 use crate::{
     credential::{PersonTask, Remedy},
     transport::{ConnectFault, DialError, EndReason, Exit, FailureKind, SpawnError, TlsFault, WireEnd},
@@ -20,16 +17,6 @@ pub enum Stage {
     List,
     /// The server was in use.
     Call,
-}
-
-impl ConnectError {
-    /// What is wrong, as data.
-    pub fn diagnosis(&self) -> Diagnosis {
-        match &self.behind {
-            Some(failure) => of_other_supervisor(failure),
-            None => self.fault.diagnosis(self.stage, self.is_process),
-        }
-    }
 }
 
 impl Fault {
@@ -92,7 +79,7 @@ impl WireEnd {
 }
 
 /// The diagnosis of the process that supervises the server, or what the kind of its failure tells.
-fn of_other_supervisor(failure: &Failure) -> Diagnosis {
+pub(super) fn of_other_supervisor(failure: &Failure) -> Diagnosis {
     if let Some(diagnosis) = &failure.diagnosis {
         return (**diagnosis).clone();
     }

@@ -23,7 +23,7 @@ use tokio_util::task::TaskTracker;
 use super::{
     connect_spec::Spec,
     connection::RpcConnection,
-    diagnose::Stage,
+    diagnose::{self, Stage},
     era_memory::{self, RememberedEra},
     fault::{Fault, FaultKind},
     host::Responder,
@@ -32,7 +32,7 @@ use super::{
 };
 use crate::transport::{DialError, FailureKind, Target};
 use connect_attempt::{ConnectAttempt, Established};
-use pegboard_base::{deadline::Deadline, hint::Hint};
+use pegboard_base::{deadline::Deadline, diagnosis::Diagnosis, hint::Hint};
 use pegboard_config::{EraChoice, RemoteKind, Transport};
 use pegboard_tools::outcome::Failure;
 
@@ -294,6 +294,14 @@ impl fmt::Display for ConnectError {
 impl std::error::Error for ConnectError {}
 
 impl ConnectError {
+    /// What is wrong, as data.
+    pub fn diagnosis(&self) -> Diagnosis {
+        match &self.behind {
+            Some(failure) => diagnose::of_other_supervisor(failure),
+            None => self.fault.diagnosis(self.stage, self.is_process),
+        }
+    }
+
     /// Returns the server's `Retry-After`, at most an hour.
     pub fn retry_after(&self) -> Option<Duration> {
         let (FaultKind::Wire(failure) | FaultKind::Dial(DialError::Failed(failure))) = &self.fault.kind else {

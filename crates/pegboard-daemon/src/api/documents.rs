@@ -180,6 +180,7 @@ pub(super) struct ToolsDocument {
     /// Problems of the listings, in words.
     warnings: Vec<String>,
     /// Problems of the listings, as data.
+    #[schemars(skip_serializing_if = "Vec::is_empty")]
     problems: Vec<ListWarning>,
 }
 

@@ -10,7 +10,10 @@ use http::{
     HeaderValue, StatusCode,
     header::{CACHE_CONTROL, CONTENT_TYPE, RETRY_AFTER},
 };
-use pegboard::{Failure, Kind};
+use pegboard::{
+    Failure, Kind,
+    diagnosis::{Code, Diagnosis},
+};
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -40,6 +43,12 @@ pub(crate) struct ProblemDocument {
     /// What to do about it.
     #[serde(skip_serializing_if = "Option::is_none")]
     hint: Option<String>,
+    /// The stable word for what is wrong, such as `connection-refused`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    code: Option<Code>,
+    /// What is wrong, as data.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    diagnosis: Option<Box<Diagnosis>>,
     /// The server that it is about.
     #[serde(skip_serializing_if = "Option::is_none")]
     server: Option<String>,
@@ -70,6 +79,8 @@ impl Problem {
             detail: detail.into(),
             kind: None,
             hint: None,
+            code: None,
+            diagnosis: None,
             server: None,
             errors: Vec::new(),
             retry_after: None,
@@ -89,15 +100,20 @@ impl Problem {
 
     /// A server that is unavailable until somebody changes something. Such a response has no `Retry-After`.
     pub(crate) fn needs_change(failure: Failure) -> Self {
-        let mut problem = Self::new(StatusCode::CONFLICT, failure.message).kind(failure.kind);
-        problem.0.hint = failure.hint;
-        problem
+        Self::of_failure(StatusCode::CONFLICT, failure)
     }
 
     /// A change that is not made because the audit log, which is required, cannot be written.
     pub(crate) fn unrecorded(failure: Failure) -> Self {
-        let mut problem = Self::new(StatusCode::SERVICE_UNAVAILABLE, failure.message).kind(failure.kind);
+        Self::of_failure(StatusCode::SERVICE_UNAVAILABLE, failure)
+    }
+
+    /// A failure of the library, with this status.
+    fn of_failure(status: StatusCode, failure: Failure) -> Self {
+        let mut problem = Self::new(status, failure.message).kind(failure.kind);
         problem.0.hint = failure.hint;
+        problem.0.code = failure.diagnosis.as_ref().map(|diagnosis| diagnosis.code);
+        problem.0.diagnosis = failure.diagnosis;
         problem
     }
 
@@ -161,8 +177,9 @@ impl From<Failure> for Problem {
             StatusCode::OK => StatusCode::BAD_GATEWAY,
             status => status,
         };
-        let mut problem = Self::new(status, failure.message).kind(failure.kind);
-        (problem.0.hint, problem.0.retry_after) = (failure.hint, failure.retry_after);
+        let retry_after = failure.retry_after;
+        let mut problem = Self::of_failure(status, failure);
+        problem.0.retry_after = retry_after;
         problem
     }
 }

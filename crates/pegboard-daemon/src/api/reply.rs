@@ -4,6 +4,7 @@ use axum::response::Response;
 use http::{StatusCode, header::RETRY_AFTER};
 use pegboard::{
     Failure, Kind, Outcome, Reply, ServerName,
+    diagnosis::{Code, Diagnosis},
     serde_json::{Map, Value},
 };
 use schemars::JsonSchema;
@@ -145,4 +146,16 @@ struct OutcomeDocument {
     retry_after_ms: Option<f64>,
     #[schemars(skip_serializing_if = "Option::is_none")]
     error_code: Option<i64>,
+    /// What failed, in words for people. The text of the reply is the same if this is absent.
+    #[schemars(skip_serializing_if = "Option::is_none")]
+    message: Option<String>,
+    /// What a model should do next, such as `later`.
+    #[schemars(skip_serializing_if = "Option::is_none")]
+    advice: Option<String>,
+    /// The stable word for what is wrong, such as `connection-refused`.
+    #[schemars(skip_serializing_if = "Option::is_none")]
+    code: Option<Code>,
+    /// What is wrong, as data.
+    #[schemars(skip_serializing_if = "Option::is_none")]
+    diagnosis: Option<Diagnosis>,
 }

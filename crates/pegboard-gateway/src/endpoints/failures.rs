@@ -21,10 +21,10 @@ use crate::protocol::{Answer, RawResult, RpcError};
 /// it can name another.
 pub(super) fn call_failed(failure: &Failure, is_built_in: impl FnOnce() -> bool) -> Answer {
     match failure.kind {
-        Kind::UnknownTool if !is_built_in() => Err(RpcError::invalid_params(failure.message.clone())),
+        Kind::UnknownTool if !is_built_in() => Err(RpcError::invalid_params(failure.text())),
         Kind::LimitExceeded if is_overload(failure) => Err(busy(failure)),
         _ => RawResult::new(&json!({
-            "content": [{"type": "text", "text": failure.message}],
+            "content": [{"type": "text", "text": failure.text()}],
             "isError": true,
             "_meta": meta(failure),
         })),
@@ -37,13 +37,13 @@ pub(super) fn call_of_command_failed(failure: &Failure) -> Answer {
     let mut meta = meta(failure);
     meta[FAILURE] = json!(failure);
     RawResult::new(&json!({
-        "content": [{"type": "text", "text": failure.message}],
+        "content": [{"type": "text", "text": failure.text()}],
         "isError": true,
         "_meta": meta,
     }))
 }
 
-/// The error of any other request that was refused or lost.
+/// The error of any other request that was refused or lost. Programs and people read it.
 pub(super) fn request_failed(failure: &Failure) -> RpcError {
     if is_overload(failure) {
         return busy(failure);
@@ -72,7 +72,7 @@ fn busy(failure: &Failure) -> RpcError {
     data["retry_after"] = u64::try_from(wait.as_millis().div_ceil(1000).max(1))
         .unwrap_or(u64::MAX)
         .into();
-    RpcError::new(code::BUSY, failure.message.clone()).data(data)
+    RpcError::new(code::BUSY, failure.text()).data(data)
 }
 
 fn meta(failure: &Failure) -> serde_json::Value {

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use pegboard::{Failure, Kind, Principal, Secret, ServerName, login_command};
+use pegboard::{Advice, Failure, Kind, Principal, Secret, ServerName, login_command};
 use pegboard_protocol::{code, meta, method};
 use serde_json::{Value, json};
 
@@ -18,9 +18,6 @@ use crate::{
 
 /// How long a call waits for the sign-in once its client has taken the link. Many clients give up a request after a minute.
 const SIGN_IN_TIME: Duration = Duration::from_secs(50);
-
-/// The advice of a failure that does not hold if there is a link.
-const GIVE_UP: &str = "Go on without it.";
 
 /// A request that needs a sign-in.
 pub(super) struct Need<'a> {
@@ -117,7 +114,7 @@ impl Core {
         // Before there is a link, so that no sign-in is missed.
         let mut finished = self.links.watch(client.principal(), Some(server));
         if !client.may_call() {
-            return Offered::Told(Told::only(need.failure.message.clone()));
+            return Offered::Told(Told::only(need.failure.text()));
         }
         let link = match self.links.create(client.caller(), Some(server)) {
             Ok(link) => link,
@@ -156,7 +153,7 @@ impl Core {
             (answer, _) => return answer,
         };
         let failure = match needs_auth(&error) {
-            true => Failure::new(Kind::NeedsAuth, error.message.clone()),
+            true => Failure::new(Kind::NeedsAuth, error.message.clone()).advice(Advice::LeaveToPerson),
             false => match self.missing_sign_in(tools, server).await {
                 Some(failure) => failure,
                 None => return Err(error),
@@ -196,7 +193,7 @@ impl Core {
 
     /// The text with the link, for clients that cannot be asked to open a page. A model reads it, so the config may keep the link out of it.
     fn linked(&self, failure: &Failure, server: &ServerName, client: &Client, link: &SignInLink) -> Told {
-        let why = without_advice(failure);
+        let why = failure.text_with(Advice::Person);
         if !self.board.gateway_settings().serve.links_in_text {
             let base = self.links.base().unwrap_or_default();
             let how = match client.principal() {
@@ -241,7 +238,7 @@ fn elicitation(
 ) -> RpcError {
     tools.exchanges.note_sign_in(&link.id, server);
     page["elicitationId"] = link.id.as_str().into();
-    let error = RpcError::new(code::URL_ELICITATION_REQUIRED, without_advice(failure));
+    let error = RpcError::new(code::URL_ELICITATION_REQUIRED, failure.text_with(Advice::Person));
     error.data(json!({"elicitations": [page]}))
 }
 
@@ -253,19 +250,19 @@ fn unlinked(need: &Need<'_>, principal: Option<&Principal>, why: NoSignInPage) -
         NoSignInPage::NoAddress => {
             let text = format!(
                 "{}\nTell the user to run `{command}` in a terminal, which signs in to `{server}`.",
-                without_advice(failure)
+                failure.text_with(Advice::Person)
             );
             return Told {
                 has_way: true,
                 ..Told::only(text)
             };
         }
-        NoSignInPage::NotServed | NoSignInPage::NotPossible => failure.message.clone(),
+        NoSignInPage::NotServed | NoSignInPage::NotPossible => failure.text(),
         NoSignInPage::NeedsPublicUrl | NoSignInPage::PublicUrlNotHttps => format!(
             "{}\nThere is no sign-in page: {why}. The operator can also run `{command}` on the machine of the gateway.",
-            failure.message
+            failure.text()
         ),
-        why => format!("{}\nThere is no sign-in page: {why}.", failure.message),
+        why => format!("{}\nThere is no sign-in page: {why}.", failure.text()),
     })
 }
 
@@ -275,11 +272,5 @@ fn declined(failure: &Failure, answer: &Value) -> Told {
         Some("decline") => "The user declined to sign in.",
         _ => "The user dismissed the sign-in.",
     };
-    Told::only(format!("{}\n{what}", failure.message))
-}
-
-/// The message of a failure, without the advice to give up.
-fn without_advice(failure: &Failure) -> &str {
-    let message = failure.message.trim_end();
-    message.strip_suffix(GIVE_UP).unwrap_or(message).trim_end()
+    Told::only(format!("{}\n{what}", failure.text()))
 }

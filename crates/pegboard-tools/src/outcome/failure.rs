@@ -4,7 +4,11 @@ use std::{error::Error, time::Duration};
 
 use serde::{Deserialize, Serialize};
 
-use super::{cause::Cause, stored_millis};
+use super::{
+    advice::{self, Advice},
+    cause::Cause,
+    stored_millis,
+};
 use pegboard_base::{
     diagnosis::{self, Diagnosis},
     label::label,
@@ -12,7 +16,8 @@ use pegboard_base::{
 
 /// Why a call was refused or lost.
 ///
-/// It is an [`Error`] whose message is written for models and people; its [`source`](Error::source) is the error below it in its own words.
+/// It is an [`Error`] whose message is written for people; [`text`](Failure::text) is the text for models. Its [`source`](Error::source) is
+/// the error below it in its own words.
 ///
 /// ```
 /// # mod pegboard { pub use pegboard_base::name::ServerName; pub use pegboard_config as config; pub use pegboard_tools::*; }
@@ -42,6 +47,9 @@ pub struct Failure {
     /// What an operator can do about it.
     #[serde(default)]
     pub hint: Option<String>,
+    /// What a model should do next.
+    #[serde(default, deserialize_with = "advice::known", skip_serializing_if = "Option::is_none")]
+    pub advice: Option<Advice>,
     /// Whether the tool may have run nevertheless.
     #[serde(default)]
     pub may_have_executed: bool,
@@ -78,12 +86,33 @@ impl Failure {
             kind,
             message: message.into(),
             hint: None,
+            advice: None,
             may_have_executed: false,
             code: None,
             retry_after: None,
             cause: None,
             diagnosis: None,
         }
+    }
+
+    /// The text for a model: the message, and what the model should do next.
+    pub fn text(&self) -> String {
+        match self.advice {
+            Some(advice) => self.text_with(advice),
+            None => self.message.clone(),
+        }
+    }
+
+    /// The text for a model, with this advice in place of its own.
+    pub fn text_with(&self, advice: Advice) -> String {
+        advice.append_to(&self.message, self.retry_after)
+    }
+
+    /// Sets what a model should do next.
+    #[must_use]
+    pub fn advice(mut self, advice: Advice) -> Self {
+        self.advice = Some(advice);
+        self
     }
 
     /// Sets what is wrong with the server.

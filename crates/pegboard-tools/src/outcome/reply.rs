@@ -199,6 +199,11 @@ impl Serialize for Reply {
                 if let Some(wait) = failure.retry_after {
                     outcome["retry_after_ms"] = millis(wait).into();
                 }
+                if let Some(advice) = failure.advice {
+                    // The text is for models.
+                    outcome["message"] = failure.message.as_str().into();
+                    outcome["advice"] = json!(advice);
+                }
                 if let Some(cause) = &failure.cause {
                     outcome["causes"] = json!(cause);
                 }

@@ -5,6 +5,7 @@ use serde_json::{Map, Value};
 
 use super::{
     Outcome,
+    advice::{self, Advice},
     answer::{Answer, Rendering},
     cause::Cause,
     content::Content,
@@ -75,6 +76,9 @@ struct StoredOutcome {
     cached: bool,
     error_code: Option<i64>,
     retry_after_ms: Option<f64>,
+    message: Option<String>,
+    #[serde(default, deserialize_with = "advice::known")]
+    advice: Option<Advice>,
     causes: Option<Cause>,
     #[serde(default, deserialize_with = "diagnosis::known")]
     diagnosis: Option<Box<Diagnosis>>,
@@ -102,7 +106,8 @@ impl<'de> Deserialize<'de> for Reply {
             retry_after: of_call.retry_after_ms.map(stored_millis::duration).transpose()?,
             cause: of_call.causes.map(Box::new),
             diagnosis: of_call.diagnosis,
-            ..Failure::new(of_call.kind, stored.text)
+            advice: of_call.advice,
+            ..Failure::new(of_call.kind, of_call.message.unwrap_or(stored.text))
         };
         Ok(Self {
             id_given: stored.id_given.unwrap_or_else(|| !is_generated_id(&stored.id)),
@@ -182,9 +187,11 @@ mod tests {
             any::<bool>(),
             prop::option::of(any::<i64>()),
             prop::option::of(any::<u32>()),
+            prop::option::of(prop::sample::select(vec![Advice::Leave, Advice::Wait])),
         );
-        let failure = failure.prop_map(|(kind, message, hint, sent, code, retry)| Failure {
+        let failure = failure.prop_map(|(kind, message, hint, sent, code, retry, advice)| Failure {
             hint,
+            advice,
             may_have_executed: sent,
             code,
             retry_after: retry.map(|millis| Duration::from_millis(millis.into())),

@@ -63,7 +63,7 @@ fn failed(answer: Answer) -> CallToolResult {
 }
 
 fn unanswered(failure: &Failure) -> CallToolResult {
-    let mut result = CallToolResult::error(vec![ContentBlock::text(&failure.message)]);
+    let mut result = CallToolResult::error(vec![ContentBlock::text(failure.text())]);
     let fate = json!({"kind": failure.kind, "may_have_executed": failure.may_have_executed});
     result.meta = Some(MetaObject(Map::from_iter([(OUTCOME_KEY.to_owned(), fate)])));
     result

@@ -5,12 +5,16 @@ use std::{collections::BTreeMap, sync::Arc, time::Duration};
 use serde::{Serialize, Serializer};
 
 use super::digest::Digest;
-use pegboard_base::{caller::Principal, name::ServerName};
+use pegboard_base::{
+    caller::Principal,
+    diagnosis::{Cause, Code, Diagnosis, Edit, Place, Step},
+    name::ServerName,
+};
 use pegboard_mask::Counts;
 use pegboard_tools::{
     args::{Arguments, RawFields},
     catalog::{DefinitionHash, Tool},
-    outcome::{Kind, Reply, millis},
+    outcome::{Failure, Kind, Reply, millis},
 };
 
 /// The longest name or id in a line, in bytes.
@@ -104,6 +108,67 @@ impl AuditRule {
             Kind::InvalidArguments => Self::Arguments,
             Kind::NotPermitted | Kind::LimitExceeded => Self::Policy,
             _ => Self::Unavailable,
+        }
+    }
+
+    /// The refusal with the rule as its diagnosis, unless it has one of the server.
+    ///
+    /// A tool that is hidden from a client does not exist for it, so the kind of the refusal comes before the rule.
+    pub(crate) fn explain(self, failure: Failure, server: Option<&ServerName>) -> Failure {
+        if failure.diagnosis.is_some() {
+            return failure;
+        }
+        let code = match failure.kind {
+            Kind::UnknownTool => Code::UnknownTool,
+            Kind::InvalidArguments => Code::ArgumentsInvalid,
+            Kind::NotPermitted | Kind::LimitExceeded => self.code(),
+            _ => return failure,
+        };
+        let diagnosis = Diagnosis::new(code, Step::Permit, Cause::Rule);
+        let diagnosis = match (code, server) {
+            (Code::UnknownTool, _) | (_, None) => diagnosis,
+            (Code::DefinitionHeld, Some(server)) => diagnosis.at(Place::server(server.as_str())).mended_by(Edit::Run {
+                command: ["pegboard", "pins", "accept", server.as_str()]
+                    .map(str::to_owned)
+                    .into(),
+            }),
+            (_, Some(server)) => diagnosis.at(Place::server(server.as_str())),
+        };
+        failure.diagnosed(diagnosis)
+    }
+
+    /// The stable word for a refusal by this rule.
+    fn code(self) -> Code {
+        match self {
+            Self::Check => Code::CheckRefused,
+            Self::Never => Code::CallForbidden,
+            Self::NoApprover => Code::ApprovalMissing,
+            Self::Refused => Code::ApprovalRefused,
+            Self::NoAnswer => Code::ApprovalTimeout,
+            Self::Taint => Code::UntrustedOutput,
+            Self::Rate => Code::RateExceeded,
+            Self::InFlight => Code::TooManyCalls,
+            Self::Loop => Code::RepeatedCalls,
+            Self::Arguments => Code::ArgumentsInvalid,
+            Self::Hook => Code::HookRefused,
+            Self::Crossing => Code::SecretCrossing,
+            Self::IdempotencyKey => Code::KeyInUse,
+            Self::Held => Code::DefinitionHeld,
+            Self::Config => Code::HiddenByConfig,
+            Self::View => Code::HiddenByView,
+            Self::Selection => Code::NotSelected,
+            Self::Grants => Code::NotGranted,
+            Self::NotForModels => Code::NotForModels,
+            Self::ProjectFile => Code::ProjectUntrusted,
+            Self::Scope => Code::ScopeMissing,
+            Self::UnknownTool => Code::UnknownTool,
+            Self::EarlierApproval
+            | Self::Once
+            | Self::ForView
+            | Self::Always
+            | Self::ApproverFailed
+            | Self::Policy
+            | Self::Unavailable => Code::NotPermitted,
         }
     }
 }

@@ -24,7 +24,7 @@ use crate::event::{Event, EventSender};
 use pegboard_base::deadline::Deadline;
 use pegboard_base::sync::Mutex;
 use pegboard_config::AuditConfig;
-use pegboard_tools::outcome::{Failure, Kind};
+use pegboard_tools::outcome::{Advice, Failure, Kind};
 
 /// The most records that wait for the writer. Further ones are lost, unless the log is required.
 const QUEUE: usize = 4096;
@@ -128,9 +128,10 @@ impl AuditLog {
         }
         // Boxed, because it is rare and every call would pay for the space.
         Box::pin(self.written(entry, deadline)).await.map_err(|why| {
-            let message =
-                format!("the call was not made, because the audit log cannot be written: {why}. Go on without tools.");
-            Failure::new(Kind::NotPermitted, message).hint(why.hint())
+            let message = format!("the call was not made, because the audit log cannot be written: {why}");
+            Failure::new(Kind::NotPermitted, message)
+                .advice(Advice::LeaveTools)
+                .hint(why.hint())
         })
     }
 

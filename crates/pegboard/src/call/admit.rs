@@ -9,15 +9,14 @@ use pegboard_tools::tool_call::ToolCall;
 /// returned value is dropped.
 pub(super) async fn admit(context: &CallContext<'_>, call: &mut ToolCall) -> Result<Option<InFlightSlot>, Failure> {
     let slot = context.view.begin_call();
-    let slot = slot.inspect_err(|_| audit_trail::deny(context, call, AuditRule::InFlight))?;
+    let slot = slot.map_err(|failure| audit_trail::deny(context, call, AuditRule::InFlight, failure))?;
     if let Err(failure) = prepare_arguments::parse(context, call) {
-        audit_trail::deny(context, call, AuditRule::Arguments);
-        return Err(failure);
+        return Err(audit_trail::deny(context, call, AuditRule::Arguments, failure));
     }
     let (view, deadline) = (context.view, context.deadline);
     let admitted = view.hooks.before(context.route, view.caller_view(), call, deadline);
     admitted
         .await
-        .inspect_err(|_| audit_trail::deny(context, call, AuditRule::Hook))?;
+        .map_err(|failure| audit_trail::deny(context, call, AuditRule::Hook, failure))?;
     Ok(slot)
 }

@@ -26,9 +26,10 @@ pub(super) async fn record(
     log.decide(entry, context.deadline).await
 }
 
-/// Records that a call was refused before the decision about it.
-pub(super) fn deny(context: &CallContext<'_>, call: &ToolCall, rule: AuditRule) {
+/// Records that a call was refused before the decision about it. Returns the failure with the rule as its diagnosis.
+pub(super) fn deny(context: &CallContext<'_>, call: &ToolCall, rule: AuditRule, failure: Failure) -> Failure {
     decided(context, call, AuditDecision::Denied, rule);
+    rule.explain(failure, Some(context.server().name()))
 }
 
 /// Records the decision about a call that is answered without being made.

@@ -1,4 +1,4 @@
-//! Why a call ended without a result, with messages that tell a model what to do next.
+//! Why a call ended without a result, and what a model should do next.
 
 use std::{sync::Arc, time::Duration};
 
@@ -12,7 +12,7 @@ use pegboard_client::{
     transport::{FailureKind, Sent},
 };
 use pegboard_mask::Counts;
-use pegboard_tools::outcome::{Answer, Failure, Kind, Outcome};
+use pegboard_tools::outcome::{Advice, Answer, Failure, Kind, Outcome};
 
 /// Why a call ended without a result.
 pub(super) enum CallError {
@@ -72,12 +72,10 @@ impl CallError {
             Self::Refused(failure) => Outcome::Refused(failure),
             Self::Queue(refused) => Outcome::Refused(not_admitted(&refused)),
             Self::BreakerOpen(open) => {
-                let message = format!(
-                    "server `{name}` has answered none of the last calls and is left alone for a while. Call again in {} s, or \
-                     go on without it.",
-                    open.retry_after.as_secs().max(1)
-                );
+                let message =
+                    format!("server `{name}` has answered none of the last calls and is left alone for a while");
                 let failure = Failure::new(Kind::Unavailable, message).caused_by(&open);
+                let failure = failure.advice(Advice::Wait);
                 let overloaded = Diagnosis::new(Code::Overloaded, Step::Call, Cause::Limit);
                 let failure = failure.diagnosed(overloaded.at(Place::server(name.as_str())));
                 Outcome::Refused(failure.retry_after(open.retry_after))
@@ -100,6 +98,7 @@ pub(super) fn after_a_lost_attempt(outcome: Outcome, tool: &str) -> Outcome {
                  carried out. Check the state before repeating it.",
                 failure.message
             ),
+            advice: None,
             ..failure.after_sending()
         }),
         Outcome::ToolFailed(answer) => Outcome::ToolFailed(Answer {
@@ -112,25 +111,22 @@ pub(super) fn after_a_lost_attempt(outcome: Outcome, tool: &str) -> Outcome {
 
 /// When to call again after a call was refused because the server reads too slowly or could not be reached. How long that lasts cannot be known.
 const A_WHILE: Duration = Duration::from_secs(1);
-const FOR_A_PERSON: &str = "A person must act first. Go on without it.";
-const LATER: &str = "Call again later, or go on without it.";
 
-/// Advice for a model about an outage. Advice for the operator is in the hint.
-fn advice(outage: &Outage) -> &'static str {
+/// What a model should do about an outage. What the operator can do is in the hint.
+fn advice(outage: &Outage) -> Advice {
     match outage.kind() {
-        Kind::NeedsAuth => FOR_A_PERSON,
-        Kind::RestartInProgress => "Call again in a moment.",
-        _ if outage.is_final() && outage.next_start_in().is_none() => "Calling again does not help. Go on without it.",
-        _ => LATER,
+        Kind::NeedsAuth => Advice::LeaveToPerson,
+        Kind::RestartInProgress => Advice::Soon,
+        _ if outage.is_final() && outage.next_start_in().is_none() => Advice::Useless,
+        _ => Advice::Later,
     }
 }
 
-/// Appends advice to a message, on its own line if the message has several.
-fn advised(mut message: String, advice: &str) -> String {
-    message.truncate(message.trim_end().trim_end_matches('.').len());
-    message.push_str(if message.contains('\n') { "\n" } else { ". " });
-    message.push_str(advice);
-    message
+/// The failure of a call after the end of the view or the board.
+pub(crate) fn closed(message: &str) -> Failure {
+    Failure::new(Kind::Unavailable, message)
+        .advice(Advice::LeaveTools)
+        .diagnosed(Diagnosis::new(Code::Closed, Step::Call, Cause::State))
 }
 
 /// The failure of a call that got no place in a queue.
@@ -139,7 +135,8 @@ pub(crate) fn not_admitted(refused: &Refused) -> Failure {
         Refused::Full { .. } => Kind::LimitExceeded,
         Refused::Late { .. } => Kind::Timeout,
     };
-    Failure::new(kind, advised(refused.to_string(), LATER))
+    Failure::new(kind, refused.to_string())
+        .advice(Advice::Later)
         .caused_by(refused)
         .hint("raise `max_in_flight` of the server or the size of its queue")
         .retry_after(refused.retry_after())
@@ -161,7 +158,8 @@ pub(crate) fn unavailable(server: &str, outage: &Outage) -> Failure {
         code: outage.code,
         // A person takes longer than the wait before the next start.
         retry_after: outage.next_start_in().filter(|_| outage.kind() != Kind::NeedsAuth),
-        ..Failure::new(outage.kind(), advised(message, advice(outage)))
+        ..Failure::new(outage.kind(), message)
+            .advice(advice(outage))
             .caused_by(outage)
             .diagnosed(outage.diagnosis(server))
     }
@@ -183,7 +181,7 @@ fn diagnosed(mut outcome: Outcome, diagnosis: Diagnosis) -> Outcome {
     outcome
 }
 
-/// The outcome of a failed exchange, with a message that tells a model what to do next.
+/// The outcome of a failed exchange.
 fn of_fault(fault: &Fault, tool: &str) -> Outcome {
     if let FaultKind::Error(error) = &fault.kind {
         let mut answer = Answer::from_text(format!(
@@ -223,10 +221,7 @@ fn of_fault(fault: &Fault, tool: &str) -> Outcome {
             ),
             ..failure_of(fault, tool)
         }),
-        Sent::No | Sent::Rejected => Outcome::Refused(Failure {
-            message: refused_message(fault, tool),
-            ..failure_of(fault, tool)
-        }),
+        Sent::No | Sent::Rejected => Outcome::Refused(not_made(fault, tool)),
     }
 }
 
@@ -263,13 +258,17 @@ fn unknown_wait(fault: &Fault) -> Option<Duration> {
     may_end_soon.then_some(A_WHILE)
 }
 
-/// The message for a call that was certainly not executed, with advice for transient faults and for missing sign-ins.
-fn refused_message(fault: &Fault, tool: &str) -> String {
-    let message = format!("the call to {tool} was not carried out: {fault}");
-    match failure_of(fault, tool).kind {
-        Kind::NeedsAuth => advised(message, FOR_A_PERSON),
-        Kind::Transport | Kind::Unavailable | Kind::Timeout => advised(message, LATER),
-        _ => message,
+/// The failure of a call that was certainly not executed, with advice for transient faults and for missing sign-ins.
+fn not_made(fault: &Fault, tool: &str) -> Failure {
+    let failure = failure_of(fault, tool);
+    Failure {
+        message: format!("the call to {tool} was not carried out: {fault}"),
+        advice: match failure.kind {
+            Kind::NeedsAuth => Some(Advice::LeaveToPerson),
+            Kind::Transport | Kind::Unavailable | Kind::Timeout => Some(Advice::Later),
+            _ => None,
+        },
+        ..failure
     }
 }
 

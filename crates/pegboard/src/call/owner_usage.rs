@@ -14,7 +14,7 @@ use tokio::time::Instant;
 use super::rates::RateBuckets;
 use pegboard_base::caller::Principal;
 use pegboard_base::sync::Mutex;
-use pegboard_tools::outcome::{Failure, Kind};
+use pegboard_tools::outcome::{Advice, Failure, Kind};
 
 /// When a call that was one too many may be made again. A call of the same owner must end first, and when that is cannot be known.
 const TRY_AGAIN: Duration = Duration::from_secs(1);
@@ -47,10 +47,9 @@ fn too_many(now: usize) -> Failure {
     } else {
         format!("{now} calls are")
     };
-    let message = format!(
-        "{calls} in flight, which is the limit of this client. Call again when one of them has ended, or go on without it."
-    );
+    let message = format!("{calls} in flight, which is the limit of this client");
     Failure::new(Kind::LimitExceeded, message)
+        .advice(Advice::AfterAnother)
         .hint("`View::max_in_flight` sets the limit")
         .retry_after(TRY_AGAIN)
 }

@@ -19,7 +19,7 @@ use pegboard_tools::{
     args::Arguments,
     catalog::{Risk, Tool, sanitize::is_invisible},
     filter::{Case, Globs},
-    outcome::{Failure, Kind},
+    outcome::{Advice, Failure, Kind},
 };
 
 /// The most characters of its arguments that a person is shown.
@@ -34,7 +34,7 @@ pub(super) async fn obtain(
 ) -> Result<(), Failure> {
     let verdict = decide(context, call, arguments, record).await;
     let recorded = audit_trail::record(context, call, arguments, &verdict).await;
-    verdict.map_err(|denied| denied.failure)?;
+    verdict.map_err(|denied| denied.rule.explain(denied.failure, Some(context.server().name())))?;
     recorded
 }
 
@@ -46,8 +46,9 @@ async fn decide(context: &CallContext<'_>, call: &ToolCall, arguments: &Argument
             AuditRule::Never,
             Failure::new(
                 Kind::NotPermitted,
-                format!("calls of `{}` are not allowed. Go on without it.", context.tool_name()),
+                format!("calls of `{}` are not allowed", context.tool_name()),
             )
+            .advice(Advice::Leave)
             .hint("`approval` is set to `never` for it"),
         )),
         (_, Taint::Block) => Err(Denied::by(AuditRule::Taint, tainted(context))),
@@ -71,8 +72,7 @@ fn taint(context: &CallContext<'_>) -> Taint {
 fn tainted(context: &CallContext<'_>) -> Failure {
     let name = context.tool_name();
     let message = format!(
-        "the call of `{name}` is not allowed, because you have read output of servers that are not trusted, and it may do harm. Go on \
-         without it, or ask the user."
+        "the call of `{name}` is not allowed, because you have read output of servers that are not trusted, and it may do harm"
     );
     let servers: Vec<String> = context
         .view
@@ -82,7 +82,8 @@ fn tainted(context: &CallContext<'_>) -> Failure {
         .iter()
         .map(|server| format!("`{server}`"))
         .collect();
-    Failure::new(Kind::NotPermitted, message).hint(format!(
+    let failure = Failure::new(Kind::NotPermitted, message).advice(Advice::AskUser);
+    failure.hint(format!(
         "`taint` is `block`, and the output is of {}; `Toolset::clear_taint` lifts it",
         servers.join(", ")
     ))
@@ -210,15 +211,16 @@ async fn request_approval(context: &CallContext<'_>, call: &ToolCall, arguments:
         return Ok(Some(AuditRule::EarlierApproval));
     }
     let name = context.tool_name();
-    let refused = |rule, message: String| Denied::by(rule, Failure::new(Kind::NotPermitted, message));
+    let refused =
+        |rule, advice, message: String| Denied::by(rule, Failure::new(Kind::NotPermitted, message).advice(advice));
     let Some(approver) = &rules.approver else {
-        let message = format!("a person must agree to calls of `{name}`, and nobody can be asked. Go on without it.");
+        let message = format!("a person must agree to calls of `{name}`, and nobody can be asked");
         let hint = format!(
             "`approval_exempt` of server `{}` lists the tools that need no agreement",
             tool.server
         );
-        let failure = Failure::new(Kind::NotPermitted, message).hint(hint);
-        return Err(Denied::by(AuditRule::NoApprover, failure));
+        let failure = Failure::new(Kind::NotPermitted, message).advice(Advice::Leave);
+        return Err(Denied::by(AuditRule::NoApprover, failure.hint(hint)));
     };
     let shown = shown(context, arguments);
     let limit = rules.approval_timeout().min(context.deadline.remaining());
@@ -261,8 +263,9 @@ async fn request_approval(context: &CallContext<'_>, call: &ToolCall, arguments:
     match tokio::time::timeout(limit, deciding).await {
         Ok(Ok((Decision::Refused(why), rule))) => Err(refused(
             rule,
+            Advice::Stop,
             format!(
-                "the call of `{name}` was not approved: {}. Do not repeat it. Go on without it, or ask the user.",
+                "the call of `{name}` was not approved: {}",
                 why.trim_end().trim_end_matches('.')
             ),
         )),
@@ -270,10 +273,8 @@ async fn request_approval(context: &CallContext<'_>, call: &ToolCall, arguments:
         Ok(Err(Panicked)) => Err(Denied::by(AuditRule::ApproverFailed, panicked("the approver"))),
         Err(_) => {
             let waited = limit.as_secs_f64().round();
-            let message = format!(
-                "the call of `{name}` was not approved: nobody answered within {waited} s. Go on without it, or ask the user."
-            );
-            Err(refused(AuditRule::NoAnswer, message))
+            let message = format!("the call of `{name}` was not approved: nobody answered within {waited} s");
+            Err(refused(AuditRule::NoAnswer, Advice::AskUser, message))
         }
     }
 }

@@ -150,7 +150,10 @@ impl ResultRules<'_> {
     }
 
     fn failure(&self, mut failure: Failure, notes: &mut Notes) -> Failure {
-        if let Some(cut) = limit_size::message(&failure.message, self.results.max_bytes) {
+        // The advice is never cut.
+        let advice = failure.text().len().saturating_sub(failure.message.len());
+        let room = self.results.max_bytes.saturating_sub(advice);
+        if let Some(cut) = limit_size::message(&failure.message, room) {
             failure.message = cut;
             notes.truncated = true;
         }

@@ -9,7 +9,7 @@ use crate::audit::AuditRule;
 use pegboard_base::name::ServerName;
 use pegboard_base::sync::Mutex;
 use pegboard_config::Rate;
-use pegboard_tools::outcome::{Failure, Kind};
+use pegboard_tools::outcome::{Advice, Failure, Kind};
 
 /// How many rate limits are kept before those that are unused are dropped.
 const MAX_BUCKETS: usize = 1024;
@@ -80,9 +80,9 @@ fn too_often(limited: &Limited, rate: Rate, wait: Duration, name: impl FnOnce() 
             format!("`tools.{tool}.rate` of server `{server}`"),
         ),
     };
-    let seconds = wait.as_secs_f64().ceil().max(1.0);
-    let message = format!("the limit of {rate} {what} is reached. Call again in {seconds} s, or go on without it.");
+    let message = format!("the limit of {rate} {what} is reached");
     let failure = Failure::new(Kind::LimitExceeded, message)
+        .advice(Advice::Wait)
         .hint(format!("{setting} sets the limit"))
         .retry_after(wait);
     Denied::by(AuditRule::Rate, failure)

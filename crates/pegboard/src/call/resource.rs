@@ -51,11 +51,11 @@ where
     let arguments: Map<String, Value> = serde_json::from_str(call.arguments.as_str()).unwrap_or_default();
     let uri = arguments.get("uri").and_then(Value::as_str).map(str::to_owned);
     let uri = uri.ok_or_else(|| {
-        audit_trail::deny(context, call, AuditRule::Arguments);
-        Failure::new(Kind::InvalidArguments, "`uri` is missing: it must be a text")
+        let failure = Failure::new(Kind::InvalidArguments, "`uri` is missing: it must be a text");
+        audit_trail::deny(context, call, AuditRule::Arguments, failure)
     })?;
     crossing::check_text(context.server(), &context.tool_name(), &uri)
-        .inspect_err(|_| audit_trail::deny(context, call, AuditRule::Crossing))?;
+        .map_err(|failure| audit_trail::deny(context, call, AuditRule::Crossing, failure))?;
     permission::obtain(context, call, &call.arguments, record).await?;
     let queued_at = Instant::now();
     let _permit = context

@@ -158,9 +158,9 @@ pub(crate) async fn attach_task(
 async fn begin(context: &CallContext<'_>, call: &ToolCall, record: &mut Record) -> Result<(Live, Stage), CallError> {
     let (view, route, deadline) = (context.view, context.route, context.deadline);
     let arguments = prepare_arguments::prepare(context, call, &mut record.warnings).await;
-    let arguments = arguments.inspect_err(|_| audit_trail::deny(context, call, AuditRule::Arguments))?;
+    let arguments = arguments.map_err(|failure| audit_trail::deny(context, call, AuditRule::Arguments, failure))?;
     let arguments = crossing::check(context, arguments, &mut record.warnings);
-    let arguments = arguments.inspect_err(|_| audit_trail::deny(context, call, AuditRule::Crossing))?;
+    let arguments = arguments.map_err(|failure| audit_trail::deny(context, call, AuditRule::Crossing, failure))?;
     permission::obtain(context, call, &arguments, record).await?;
     view.check_open()?;
     let server = &route.server;

@@ -21,6 +21,7 @@ use super::{
     call_limits::CallLimits,
     call_memory::CallMemory,
     embeddings::{Embedder, Embeddings},
+    error::closed,
     forwarded_tasks::ForwardedTasks,
     hook::{Budget, Called, Hook, Hooks},
     idempotency::IdempotencyKeys,
@@ -42,11 +43,7 @@ use pegboard_client::{
 };
 use pegboard_config::Rate;
 use pegboard_tools::tool_call::ToolCall;
-use pegboard_tools::{
-    args::CompiledSchemas,
-    outcome::{Failure, Kind},
-    provider::Provider,
-};
+use pegboard_tools::{args::CompiledSchemas, outcome::Failure, provider::Provider};
 
 /// How one agent sees the board: which servers and tools, under which names, and how its calls and their results are processed.
 ///
@@ -419,7 +416,7 @@ impl View {
                 .usage
                 .rates
                 .spend([Some((Limited::View, rate))], Instant::now(), String::new);
-            spent.map_err(|denied| denied.failure)?;
+            spent.map_err(|denied| denied.rule.explain(denied.failure, None))?;
         }
         Ok(slot)
     }
@@ -427,8 +424,7 @@ impl View {
     /// Returns an error if the view was closed after the call was admitted.
     pub(super) fn check_open(&self) -> Result<(), Failure> {
         if self.is_closed.load(Ordering::Acquire) {
-            let message = "this view was closed before the call was made. Go on without tools.";
-            return Err(Failure::new(Kind::Unavailable, message));
+            return Err(closed("this view was closed before the call was made"));
         }
         Ok(())
     }

@@ -1,5 +1,6 @@
 //! Why a server is unavailable, since when, and when it is started again.
 
+mod cause;
 mod classify;
 mod next_start;
 mod told;
@@ -9,6 +10,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 use tokio::time::Instant;
 
+pub(crate) use cause::Cause;
 pub(super) use classify::is_crash;
 use classify::{asks_for_sign_in, cause_of, diagnosis_without_fault, is_no_mcp, is_of_config};
 pub(super) use next_start::NextStart;
@@ -67,33 +69,6 @@ impl OutageStart {
             monotonic: Instant::now(),
         }
     }
-}
-
-/// The kind of an outage. It decides what happens next.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Cause {
-    /// The start failed and is retried.
-    Failed,
-    /// The start takes longer than callers wait. It continues in the background.
-    StillStarting,
-    /// The session was lost and a restart failed.
-    RestartFailed,
-    /// The server crashes repeatedly and is restarted rarely.
-    CrashLooping,
-    /// The server requires authentication.
-    NeedsAuth,
-    /// The config or the server must change before a retry helps. It is retried rarely.
-    Broken,
-    /// The config is invalid, so the server was never started.
-    Misconfigured,
-    /// The project file of the server is not approved, so the server was never started.
-    PendingTrust,
-    /// The config says `start = "explicit"`, and the program has not connected the server.
-    NotRequested,
-    /// Disabled by its config or by an operator.
-    Disabled,
-    /// The board is closed.
-    Closed,
 }
 
 /// What is known of a server whose start failed.
@@ -274,14 +249,16 @@ impl Outage {
             let command = words.iter().map(|word| (*word).to_owned()).collect();
             Some(Edit::Run { command })
         };
-        match self.diagnosis.code {
-            Code::Disabled => Some(Edit::Set {
+        match (self.diagnosis.code, &self.diagnosis.cause) {
+            (Code::Disabled, _) => Some(Edit::Set {
                 key: format!("servers.{server}.enabled"),
                 value: true.into(),
             }),
-            Code::SignInNeeded if self.awaits_sign_in => run(&["pegboard", "login", server]),
-            Code::SignInExpired => run(&["pegboard", "login", server]),
-            Code::ProjectUntrusted => run(&["pegboard", "trust", "accept"]),
+            (Code::SignInNeeded, _) if self.awaits_sign_in => run(&["pegboard", "login", server]),
+            (Code::SignInExpired, _) => run(&["pegboard", "login", server]),
+            (Code::ProjectUntrusted, _) => run(&["pegboard", "trust", "accept"]),
+            (Code::ProgramNotExecutable, diagnosis::Cause::Program { path }) => run(&["chmod", "u+x", path]),
+            (Code::FolderMissing, diagnosis::Cause::Program { path }) => run(&["mkdir", "-p", path]),
             _ => None,
         }
     }

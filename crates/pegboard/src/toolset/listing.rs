@@ -33,6 +33,7 @@ pub struct Listing {
     /// Problems of the listings, in words.
     pub warnings: Vec<String>,
     /// Problems of the listings, as data. Decide by their codes, not by the words.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
     pub problems: Vec<ListWarning>,
     /// The warnings about tools that cannot be offered to the view's provider.
     #[serde(skip)]

@@ -9,10 +9,13 @@ use super::{
     snapshot::{LatestSnapshot, Revision, Snapshot},
 };
 use crate::{
-    call::{RouteTable, View},
+    call::{self, RouteTable, View},
     server::{Server, ViewServers},
 };
-use pegboard_base::name::ServerName;
+use pegboard_base::{
+    diagnosis::{Cause, Code, Diagnosis, Step},
+    name::ServerName,
+};
 use pegboard_tools::{
     filter::Selection,
     outcome::{Failure, Kind},
@@ -81,16 +84,15 @@ impl OpenView {
     /// Fails if the view or its board is closed, or if the view calls no tools.
     pub(super) fn check_open(&self) -> Result<(), Failure> {
         if self.servers.registry().is_closing() {
-            let message = "the board is closing and takes no more calls. Go on without tools.";
-            return Err(Failure::new(Kind::Unavailable, message));
+            return Err(call::closed("the board is closing and takes no more calls"));
         }
         if self.is_closed() {
-            let message = "this view is closed and takes no more calls. Go on without tools.";
-            return Err(Failure::new(Kind::Unavailable, message));
+            return Err(call::closed("this view is closed and takes no more calls"));
         }
         if self.view.catalog_only {
             let message = "this view only lists tools. Open another one to call them.";
-            return Err(Failure::new(Kind::NotPermitted, message));
+            let failure = Failure::new(Kind::NotPermitted, message);
+            return Err(failure.diagnosed(Diagnosis::new(Code::NotPermitted, Step::Permit, Cause::Rule)));
         }
         Ok(())
     }

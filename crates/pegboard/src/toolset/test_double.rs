@@ -17,7 +17,7 @@ use pegboard_base::{diagnosis::Code, name::ServerName, sync::Mutex};
 use pegboard_client::session::Progress;
 use pegboard_tools::{
     catalog::ListWarning,
-    outcome::{Answer, Failure, Kind, Outcome, Reply},
+    outcome::{Advice, Answer, Failure, Kind, Outcome, Reply},
     provider::Provider,
 };
 
@@ -314,8 +314,8 @@ impl StubState {
     /// Finds the tool, checks the arguments and records the call. Returns the reply to play, the server and the tool.
     fn admit(&mut self, call: &mut ToolCall) -> Result<(StubReply, String, String), Failure> {
         if self.is_closed {
-            let message = "these tools are closed and take no more calls. Go on without tools.";
-            return Err(Failure::new(Kind::Unavailable, message));
+            let message = "these tools are closed and take no more calls";
+            return Err(Failure::new(Kind::Unavailable, message).advice(Advice::LeaveTools));
         }
         let written = call.name.clone();
         let at = match self.find(&written) {

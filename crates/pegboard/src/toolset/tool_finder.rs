@@ -134,9 +134,9 @@ impl<'a> ToolFinder<'a> {
         let resolver = Resolver::new(self.open);
         let route = match self.open.table().find_forgiving(name, self.open.view.audience) {
             Routed::To(route) | Routed::Repaired(route) => route,
-            Routed::Hidden(tool) => return Err(resolver.explain_unknown(&tool).failure),
+            Routed::Hidden(tool) => return Err(resolver.explain_unknown(&tool).into()),
             Routed::Ambiguous(candidates) => return Err(resolver.explain_ambiguous(name, &candidates)),
-            Routed::Nowhere => return Err(resolver.explain_unknown(name).failure),
+            Routed::Nowhere => return Err(resolver.explain_unknown(name).into()),
         };
         let tool = &route.tool;
         // Arguments are converted back from the provider's dialect, so the schema is shown in that dialect.

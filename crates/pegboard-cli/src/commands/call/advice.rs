@@ -5,7 +5,7 @@ use pegboard::{
     status::{LastError, ServerStatus},
 };
 
-use super::is_of;
+use super::tool_prefix::is_of;
 use crate::{commands::needed_variables, settings::Settings};
 
 /// What is known about a refused call.
@@ -60,6 +60,7 @@ impl Situation<'_> {
             failure.kind = advice.kind.unwrap_or(failure.kind);
             if let Some(message) = advice.message {
                 failure.message = message;
+                failure.advice = None;
             }
             failure.hint = advice.hint;
         }

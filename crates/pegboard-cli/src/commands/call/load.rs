@@ -59,7 +59,10 @@ impl Load {
             counts.tool_errors += 1;
         }
         if reply.is_error() {
-            let text = reply.text();
+            let text = match &reply.outcome {
+                Outcome::Refused(failure) | Outcome::Lost(failure) => failure.to_string(),
+                Outcome::Done(_) | Outcome::ToolFailed(_) => reply.text(),
+            };
             let line = one_line(text.lines().next().unwrap_or_default());
             let is_known = counts.errors.contains_key(&line);
             if is_known || counts.errors.len() < SHOWN_ERRORS {

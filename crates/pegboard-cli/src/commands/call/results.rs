@@ -2,7 +2,7 @@
 
 use std::{fmt::Write as _, io::IsTerminal as _, time::Duration};
 
-use pegboard::{Answer, Content, Kind, Outcome, Reply};
+use pegboard::{Answer, Content, Outcome, Reply};
 use serde_json::{Value, json};
 
 use super::{
@@ -13,9 +13,6 @@ use crate::{
     exit::Exit,
     output::{Graphics, Output, Report, as_data, clean},
 };
-
-/// What a model is told if a call needs a sign-in.
-const ADVICE: &str = "A person must act first. Go on without it.";
 
 /// The report of a reply, after its binary parts were saved as the options say.
 pub(super) fn report(output: &Output, options: &Call, reply: &Reply) -> Report {
@@ -40,7 +37,10 @@ pub(super) fn report(output: &Output, options: &Call, reply: &Reply) -> Report {
     let mut report = match &reply.outcome {
         Outcome::Done(answer) => done(output, options, answer, &reply.text(), exit),
         Outcome::ToolFailed(_) => Report::new(exit).error(&format!("{} failed: {}", reply.name, reply.text()), None),
-        outcome => not_done(outcome, exit),
+        // The advice is for models; for a person there is the hint.
+        Outcome::Refused(failure) | Outcome::Lost(failure) => {
+            Report::new(exit).error(&failure.message, failure.hint.as_deref())
+        }
     };
     report = saved
         .iter()
@@ -148,17 +148,6 @@ fn with_images(graphics: Graphics, answer: &Answer) -> String {
         }
     }
     shown
-}
-
-fn not_done(outcome: &Outcome, exit: Exit) -> Report {
-    let full = outcome.text();
-    // The advice is for models; for a person there is the hint.
-    let text = match outcome.hint() {
-        Some(_) if outcome.kind() == Kind::NeedsAuth => full.strip_suffix(ADVICE),
-        _ => None,
-    };
-    let text = text.map_or(full.as_str(), |text| text.trim_end().trim_end_matches('.'));
-    Report::new(exit).error(text, outcome.hint())
 }
 
 /// Saves the binary parts of a result. Returns the files' names, and why some are missing.

@@ -1,4 +1,4 @@
-//! The server in the name of a tool.
+//! The server's name at the beginning of a tool's name.
 
 /// Returns `true` if the tool's name has this server's prefix, in any naming style.
 pub(super) fn is_of(tool: &str, server: &str) -> bool {

@@ -37,6 +37,31 @@ fn a_tool_whose_definition_is_broken() {
     mended_by(&home, "tool-left-out", &entry(&home, broken), &well(&home));
 }
 
+/// The name of a tool is text of its server.
+#[test]
+fn a_tool_named_like_another_finding_is_found_for_what_is_wrong_with_it() {
+    let home = Home::new();
+    for name in [
+        "the server offers no tools",
+        "prompts could not be listed",
+        "pins looks like an attack",
+        "inputSchema",
+    ] {
+        let tool = || Tool::new(name).answers_text("x");
+        home.config(&entry(&home, fake().tool(tool()).tool(tool().description("Again"))));
+        let found = Diagnosis::of(&home, &[]);
+        found.includes("tool-duplicate");
+        for other in ["offers-nothing", "tool-left-out", "list-warning"] {
+            assert!(found.finding(other).is_none(), "{name}: {found:?}");
+        }
+    }
+    let broken = Tool::new("x is listed twice")
+        .schema(json!("no schema"))
+        .answers_text("x");
+    home.config(&entry(&home, fake().tool(broken)));
+    Diagnosis::of(&home, &[]).shows("tool-left-out");
+}
+
 #[test]
 fn a_tool_that_a_provider_does_not_take() {
     let home = Home::new();

@@ -94,7 +94,7 @@ fn a_file_that_cannot_be_read_is_as_good_as_none() {
         "{}",
         "[]",
         &good[..good.len() / 2],
-        &good.replacen("\"version\":3", "\"version\":1", 1),
+        &good.replacen("\"version\":4", "\"version\":1", 1),
         &good.replacen("\"public\"", "\"everybody\"", 1),
         &format!("{good}{}", " ".repeat(MAX_BYTES)),
         &"[".repeat(100_000),

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::{Tool, fast_parse::ToolParser};
-use crate::catalog::{HeaderRule, Item, sanitize::MAX_DESCRIPTION};
+use crate::catalog::{HeaderRule, Item, ListWarning, sanitize::MAX_DESCRIPTION};
 use pegboard_base::name::ServerName;
 
 /// Both parsers must return the same tool.
@@ -13,7 +13,7 @@ fn parse(item: Value) -> Result<Tool, String> {
     tool
 }
 
-fn parse_warned(item: Value) -> (Result<Tool, String>, Vec<String>) {
+fn parse_warned(item: Value) -> (Result<Tool, String>, Vec<ListWarning>) {
     let server = ServerName::parse("fx").unwrap();
     let parse = |item: Item| {
         let mut parser = ToolParser::new(&server, HeaderRule::Enforced);

@@ -106,7 +106,8 @@ impl From<Failure> for Unroutable {
 
 impl From<Unroutable> for Failure {
     fn from(unroutable: Unroutable) -> Self {
-        unroutable.failure
+        let server = unroutable.identified.as_ref().map(|(server, _)| server);
+        unroutable.rule.explain(unroutable.failure, server)
     }
 }
 

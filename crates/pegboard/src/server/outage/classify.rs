@@ -2,7 +2,7 @@
 
 use pegboard_protocol::code;
 
-use super::Cause;
+use super::cause::Cause;
 use pegboard_base::diagnosis::{self, Code, Diagnosis, Step};
 use pegboard_client::{
     credential::Remedy,

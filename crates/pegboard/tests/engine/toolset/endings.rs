@@ -6,6 +6,7 @@ use pegboard::{
     Kind, Outcome, Provider, ToolCall, ToolExecutor, Toolset, View,
     approval::{Decision, Question},
     config::{Approval, BreakerPolicy, BreakerRule, ToolPolicy},
+    diagnosis::Code,
 };
 use pegboard_testkit::{FakeServer, Fault, Tool, When};
 use serde_json::json;
@@ -101,9 +102,15 @@ async fn every_refusal_tells_the_model_what_it_can_do_next() {
     let no = |_: &Question<'_>| Decision::Refused("Not today.".into());
     let strict = board.toolset_with(View::new().approver(no));
     let all = "Available tools of server `fx`: ask, hangs, never, t.";
-    let check = async |tools: &Toolset, tool: &str, words: &str| {
+    let check = async |tools: &Toolset, tool: &str, code: Code, words: &str| {
         let reply = call(tools, tool, json!({})).await;
-        assert!(matches!(reply.outcome, Outcome::Refused(_)), "{tool}: {}", reply.text());
+        let Outcome::Refused(failure) = &reply.outcome else {
+            panic!("{tool}: {}", reply.text());
+        };
+        assert_eq!(reply.outcome.diagnosis().map(|found| found.code), Some(code), "{tool}");
+        for models in ["Go on", "Call again", "Calling again", "Do not repeat"] {
+            assert!(!failure.to_string().contains(models), "{tool}: {failure}");
+        }
         let told = Provider::OpenAi.tool_result(&reply)["content"]
             .as_str()
             .unwrap()
@@ -113,27 +120,30 @@ async fn every_refusal_tells_the_model_what_it_can_do_next() {
             assert!(!told.contains(operators), "{tool}: {told}");
         }
     };
-    check(&tools, "fx.nobody", all).await;
-    check(&tools, "nobody", "Available servers: fx.").await;
-    check(&tools, "fx.secret", all).await;
-    check(&tools, "fx.never", "Go on without it.").await;
-    check(&tools, "fx.ask", "nobody can be asked. Go on without it.").await;
+    check(&tools, "fx.nobody", Code::UnknownTool, all).await;
+    check(&tools, "nobody", Code::UnknownTool, "Available servers: fx.").await;
+    check(&tools, "fx.secret", Code::HiddenByConfig, all).await;
+    check(&tools, "fx.never", Code::CallForbidden, "Go on without it.").await;
+    let words = "nobody can be asked. Go on without it.";
+    check(&tools, "fx.ask", Code::ApprovalMissing, words).await;
     check(
         &strict,
         "fx.ask",
+        Code::ApprovalRefused,
         "Not today. Do not repeat it. Go on without it, or ask the user.",
     )
     .await;
-    check(&closed, "fx.t", "Go on without tools.").await;
+    check(&closed, "fx.t", Code::Closed, "Go on without tools.").await;
     call(&tools, "fx.hangs", json!({})).await;
-    check(&tools, "fx.t", "Call again in ").await;
+    check(&tools, "fx.t", Code::Overloaded, "Call again in ").await;
     board.disable(&name("fx")).await;
     check(
         &tools,
         "fx.t",
+        Code::Disabled,
         "it is switched off. Calling again does not help. Go on without it.",
     )
     .await;
     board.shutdown().await;
-    check(&tools, "fx.t", "Go on without tools.").await;
+    check(&tools, "fx.t", Code::Closed, "Go on without tools.").await;
 }
