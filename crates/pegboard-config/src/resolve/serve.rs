@@ -18,7 +18,6 @@ use crate::{
     setting::{Setting, Values},
     view::ViewConfig,
 };
-use pegboard_base::diagnosis::Code;
 
 /// Makes the paths of the certificate and its key absolute: they are relative to the file that sets them.
 pub(crate) fn anchor(values: &mut Values, base: Option<&Path>, env: &Env<'_>) {

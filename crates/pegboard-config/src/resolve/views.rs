@@ -42,6 +42,9 @@ pub(super) fn unknown(views: &BTreeMap<String, ViewConfig>, view: &str, found: &
     let known: Vec<&str> = views.keys().map(String::as_str).collect();
     Some(Problem {
         severity: Severity::Error,
+        code: Code::ConfigError,
+        edit: None,
+        variable: None,
         file: found.file.to_string(),
         line: Some(found.at.line),
         field: format!("{table}.{}", found.key),

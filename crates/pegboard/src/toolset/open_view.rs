@@ -31,7 +31,7 @@ pub(super) struct OpenView {
     open_state: Arc<OpenState>,
     latest: Arc<LatestSnapshot>,
     /// The snapshots that all toolsets of the board share.
-    snapshots: Arc<SharedSnapshots>,
+    pub(super) snapshots: Arc<SharedSnapshots>,
     /// The servers that this view owns, and access to the shared ones. The last field, because fields are dropped in order: the snapshots above
     /// hold servers too, and shutdown waits for a dropped view only until its `ViewServers` are dropped.
     pub(super) servers: Arc<ViewServers>,

@@ -50,7 +50,7 @@ const STEPS: usize = 64;
 pub struct Toolset {
     /// Dropped before `open`, because these views hold its servers too.
     selections: Arc<SelectionViews>,
-    open: OpenView,
+    pub(super) open: OpenView,
 }
 
 impl Toolset {

@@ -135,7 +135,7 @@ async fn a_view_that_owns_a_server_shares_nothing_and_is_not_kept() {
     assert!(!shares(&first, &second));
     let server = |view: &Toolset| view.table().routes()[1].server.number();
     assert_ne!(server(&first), server(&second));
-    assert!(first.snapshots.entries.load().is_empty());
+    assert!(first.open.snapshots.entries.load().is_empty());
 
     let table = Arc::downgrade(&first.table());
     first.close().await;
@@ -171,7 +171,7 @@ async fn toolsets_that_are_opened_at_once_build_one_table() {
         threads.into_iter().map(|thread| thread.join().unwrap()).collect()
     });
     assert!(tables.iter().all(|table| Arc::ptr_eq(table, &tables[0])));
-    assert_eq!(board.toolset().snapshots.entries.load().len(), 1);
+    assert_eq!(board.toolset().open.snapshots.entries.load().len(), 1);
 }
 
 #[tokio::test(start_paused = true)]
@@ -183,7 +183,7 @@ async fn a_board_keeps_the_snapshots_that_were_used_last() {
         drop(board.toolset_with(View::new().deny([format!("user-{user}")])).table());
         assert!(Arc::ptr_eq(&first, &board.toolset().table()), "it is in use");
     }
-    assert_eq!(plain.snapshots.entries.load().len(), MAX_SNAPSHOTS);
+    assert_eq!(plain.open.snapshots.entries.load().len(), MAX_SNAPSHOTS);
 }
 
 #[tokio::test(start_paused = true)]
