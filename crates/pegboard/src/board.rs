@@ -108,7 +108,7 @@ impl Pegboard {
     pub async fn settle(&self, patience: Duration) {
         let deadline = Deadline::within(patience);
         let configured = self.0.registry.configured();
-        let wanted = configured.iter().filter(|server| server.is_requested());
+        let wanted = configured.iter().filter(|server| server.activation().is_requested());
         let instances: Vec<_> = wanted
             .flat_map(|server| self.0.registry.instances_in_use(server.name()))
             .filter(|server| server.is_enabled())
@@ -144,7 +144,10 @@ impl Pegboard {
         };
         let name = &name;
         let instances = self.0.registry.instances(name);
-        let set = instances.iter().filter(|server| server.set_roots(roots)).count();
+        let set = instances
+            .iter()
+            .filter(|server| server.connections().set_roots(roots))
+            .count();
         set > 0
     }
 
@@ -241,7 +244,7 @@ impl Pegboard {
         };
         let name = &name;
         let instances = self.0.registry.instances(name);
-        let mut changes: Vec<_> = instances.iter().flat_map(Server::changes).collect();
+        let mut changes: Vec<_> = instances.iter().flat_map(|server| server.listing().changes()).collect();
         changes.sort_by_key(|change| change.at);
         changes
     }
@@ -250,7 +253,10 @@ impl Pegboard {
     /// call [`Pegboard::settle`] first to list all.
     pub fn pin_changes(&self) -> Vec<PinChange> {
         let servers = self.0.registry.all_servers();
-        let mut changes: Vec<PinChange> = servers.iter().flat_map(Server::pin_changes).collect();
+        let mut changes: Vec<PinChange> = servers
+            .iter()
+            .flat_map(|server| server.listing().pin_changes())
+            .collect();
         // Instances of several views may list the same definition.
         changes.sort_by(|a, b| (&a.server, &a.tool, a.hash).cmp(&(&b.server, &b.tool, b.hash)));
         changes.dedup_by(|a, b| (&a.server, &a.tool, a.hash) == (&b.server, &b.tool, b.hash));
@@ -267,7 +273,7 @@ impl Pegboard {
                 .filter(|change| change.server == *server.name())
                 .collect();
             if !of_server.is_empty() {
-                server.accept_pins(&of_server)?;
+                server.listing().accept_pins(&of_server)?;
             }
         }
         let is_known = |change: &&PinChange| servers.iter().any(|server| change.server == *server.name());

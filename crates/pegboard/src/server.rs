@@ -3,6 +3,8 @@
 //! A [`Server`] is a name with settings, a queue, a circuit breaker and counters over a pool of links. Most pools have one link. A link is one
 //! connection with its supervisor task; servers with the same connection settings share it.
 
+mod activation;
+mod admission;
 mod availability;
 pub(crate) mod backoff;
 mod board_shared;
@@ -10,28 +12,29 @@ mod board_slot;
 mod breaker;
 mod closing_links;
 mod connection_plan;
+mod connections;
 mod event_publisher;
 mod exposure;
 mod health_check;
+mod instance;
 mod instance_history;
 mod known_catalog;
 mod link;
 mod link_context;
 mod link_holders;
 mod link_usage;
-mod operator_switch;
 mod outage;
 mod ownership;
 mod phase;
 mod pool;
 mod predecessors;
-mod private_copy;
 mod question_link;
 mod question_session;
 mod queue;
 mod ready_session;
 mod refused_credentials;
 mod registry;
+mod reporting;
 mod retirement;
 mod retry_budget;
 mod revision;
@@ -41,10 +44,12 @@ mod server_handle;
 mod session_cleanup;
 mod shared_links;
 mod status_report;
+mod succession;
 mod supervisor;
 mod view_calls;
 mod view_identity;
 mod view_instances;
+mod view_owner;
 mod view_servers;
 mod view_tag;
 

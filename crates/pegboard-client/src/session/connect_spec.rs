@@ -75,6 +75,19 @@ impl fmt::Debug for Spec {
 }
 
 impl Spec {
+    /// Whether only one view or principal with credentials of its own uses the server's connections.
+    pub fn is_private(&self) -> bool {
+        self.owner.is_some()
+    }
+
+    /// Asks for a credential before the next request: there is another one.
+    #[cfg(feature = "oauth")]
+    pub fn outdate_credential(&self) {
+        if let Some(source) = &self.credentials {
+            source.outdate();
+        }
+    }
+
     /// Returns `true` if the server is a child process.
     pub fn is_process(&self) -> bool {
         matches!(&self.target, Target::Configured(transport) if matches!(**transport, Transport::Stdio(_)))

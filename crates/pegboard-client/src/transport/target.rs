@@ -34,6 +34,19 @@ impl Target {
         }
     }
 
+    /// Whether the server comes from the config, even if a stand-in in this process replaces its transport.
+    pub fn is_configured(&self) -> bool {
+        matches!(self, Self::Configured(_) | Self::StandIn(_))
+    }
+
+    /// The dialer of a server in this process that is not a stand-in.
+    pub fn dialer(&self) -> Option<Arc<dyn Dialer>> {
+        match self {
+            Self::InProcess(dialer) => Some(dialer.clone()),
+            Self::Configured(_) | Self::StandIn(_) => None,
+        }
+    }
+
     /// Whether the other side supervises the server, so that crashes are not counted here.
     pub fn is_supervised(&self) -> bool {
         match self {

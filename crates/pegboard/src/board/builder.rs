@@ -366,7 +366,7 @@ impl Builder {
         }
         drop(early);
         for server in servers.iter().filter(|server| server.starts_automatically()) {
-            server.start();
+            server.connections().start();
         }
         let registry = Arc::new(Registry::new(servers, &factory.shared));
         let board = Pegboard(Arc::new(Inner {
@@ -412,6 +412,6 @@ pub struct NoRuntime;
 
 /// How many servers count towards the board's limit: those that are enabled and not refused.
 fn counted(servers: &[Server]) -> usize {
-    let counts = |server: &&Server| server.is_enabled() && !server.is_refused();
+    let counts = |server: &&Server| server.is_enabled() && !server.connections().is_refused();
     servers.iter().filter(counts).count()
 }

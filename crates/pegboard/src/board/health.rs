@@ -21,7 +21,7 @@ pub(super) fn is_served(server: &Server, rows: &[ServerStatus]) -> bool {
     let of_server = || counted(rows).filter(|row| row.name == *server.name());
     let is_ready = of_server().any(|row| row.state == State::Ready);
     let is_resting = || of_server().all(|row| matches!(row.state, State::Idle | State::Connecting));
-    is_ready || (server.is_spare() && server.was_listed() && is_resting())
+    is_ready || (server.is_spare() && server.listing().was_listed() && is_resting())
 }
 
 /// One warning for each kind of problem with the definitions of a server.

@@ -83,8 +83,8 @@ impl Pegboard {
             return false;
         };
         let instances = self.0.registry.instances(&name);
-        let is_new = instances.iter().any(|server| !server.is_requested());
-        instances.iter().for_each(Server::request);
+        let is_new = instances.iter().any(|server| !server.activation().is_requested());
+        instances.iter().for_each(|server| server.activation().request());
         if is_new {
             self.0.registry.bump_revision();
         }
@@ -99,7 +99,7 @@ impl Pegboard {
         let name = &name;
         let mut connected = self.0.registry.instances(name);
         connected.retain(Server::is_ready);
-        connected.iter().for_each(Server::refresh);
+        connected.iter().for_each(|server| server.connections().refresh());
         !connected.is_empty()
     }
 
@@ -117,20 +117,20 @@ impl Pegboard {
         if !changes.has_room(name) || self.0.registry.is_closing() || server.is_misconfigured() {
             return false;
         }
-        if server.is_refused() {
+        if server.connections().is_refused() {
             // There is room for it now.
             changes
                 .swap(name, server.dialer(), server.config().as_ref().clone())
                 .await;
         }
         let (_, _) = self.0.registry.change(name, |server| {
-            server.set_switch(true);
-            server.request();
+            server.activation().enable();
+            server.activation().request();
             server.switch_on();
             DetachedConnections::default()
         });
         for server in self.0.registry.instances_in_use(name) {
-            server.start();
+            server.connections().start();
         }
         true
     }
@@ -144,8 +144,8 @@ impl Pegboard {
         };
         let name = &name;
         let (exists, detached) = self.0.registry.change(name, |server| {
-            server.set_switch(false);
-            server.switch_off()
+            server.activation().disable();
+            server.connections().disable()
         });
         join_all(detached.into_iter().map(DetachedConnections::close)).await;
         self.0.registry.close_draining(name).await;

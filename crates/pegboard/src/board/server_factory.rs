@@ -52,10 +52,10 @@ impl ServerFactory {
         let spec = self.spec(name, target, &config);
         let max_servers = self.max_servers.load(Ordering::Relaxed);
         if others >= max_servers && config.enabled {
-            return Server::refused(config, spec, &self.shared, Outage::too_many(max_servers));
+            return Server::refuse(config, spec, &self.shared, Outage::too_many(max_servers));
         }
         match self.missing_pins(&spec, &config) {
-            Some(outage) if config.enabled => Server::refused(config, spec, &self.shared, outage),
+            Some(outage) if config.enabled => Server::refuse(config, spec, &self.shared, outage),
             _ => Server::new(config, spec, &self.shared),
         }
     }
@@ -105,7 +105,7 @@ impl ServerFactory {
     pub(super) fn misconfigured(&self, name: ServerName, misconfigured: &Misconfigured) -> Server {
         let config = misconfigured.placeholder();
         let spec = self.spec(name, Target::Configured(Box::new(config.transport.clone())), &config);
-        Server::refused(config, spec, &self.shared, Outage::misconfigured(misconfigured))
+        Server::refuse(config, spec, &self.shared, Outage::misconfigured(misconfigured))
     }
 
     /// The source of credentials for a server: the board's provider if it covers the server, or else what the config names.

@@ -137,8 +137,9 @@ impl<'a> ServerChanges<'a> {
         let registry = self.registry;
         // Connections with credentials of their own say nothing about a connection without them.
         let works = |server: &Server| {
-            let is_up = server.is_ready() || (server.is_enabled() && server.is_idle_and_listed());
-            is_up && !server.is_private()
+            let is_idle = || server.phase().is_idle() && server.listing().was_listed();
+            let is_up = server.is_ready() || (server.is_enabled() && is_idle());
+            is_up && !server.spec().is_private()
         };
         let works = registry.instances(name).iter().any(works);
         // A server whose new settings cannot be kept must not go on under the old ones.
@@ -146,7 +147,7 @@ impl<'a> ServerChanges<'a> {
         let old = old.filter(|_| dialer.is_none() && runs_alone(&config));
         let has_candidate = works && config.enabled && old.is_none();
         let candidate = has_candidate.then(|| self.make(name, dialer.clone(), config.clone()));
-        let Some(candidate) = candidate.filter(|candidate| !candidate.is_refused()) else {
+        let Some(candidate) = candidate.filter(|candidate| !candidate.connections().is_refused()) else {
             let was_running = old.is_some_and(|old| old.is_ready());
             let new = self.swap(name, dialer, config).await;
             return match new.refusal() {
@@ -161,7 +162,7 @@ impl<'a> ServerChanges<'a> {
             };
         };
         candidate.mute();
-        candidate.request();
+        candidate.activation().request();
         let replacements = registry.prepare_replacements(&candidate);
         let candidates: Vec<_> = std::iter::once(&candidate)
             .chain(replacements.servers())
@@ -180,8 +181,8 @@ impl<'a> ServerChanges<'a> {
         for candidate in &candidates {
             candidate.inherit_switch(&old);
         }
-        let server = match candidate.view() {
-            Some(_) => candidate.fresh(),
+        let server = match candidate.owner().tag() {
+            Some(_) => candidate.new_instance(None),
             None => candidate.clone(),
         };
         registry.put_with(&server, &replacements).wait().await;
@@ -196,7 +197,7 @@ impl<'a> ServerChanges<'a> {
         if mode == StartMode::AsConfigured && new.waits_for_predecessor() {
             return Ok(());
         }
-        new.predecessor_ended().await;
+        new.connections().await_predecessor().await;
         self.start(new.name(), started).await
     }
 
@@ -206,7 +207,7 @@ impl<'a> ServerChanges<'a> {
         if let Some(old) = self.registry.get(name) {
             new.inherit_switch(&old);
             if old.is_ready() {
-                new.request();
+                new.activation().request();
             }
         }
         self.registry.put(&new).wait().await;
@@ -236,7 +237,7 @@ impl<'a> ServerChanges<'a> {
             let is_due = mode == StartMode::Now || config.start != Start::Lazy || config.required;
             server.is_enabled() && is_due
         });
-        instances.iter().for_each(Server::request);
+        instances.iter().for_each(|server| server.activation().request());
         instances
     }
 }

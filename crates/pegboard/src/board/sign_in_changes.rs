@@ -95,7 +95,7 @@ impl<'a> SignInFollower<'a> {
         let _turn = self.sign_ins.turn().await;
         let servers = self.registry.configured();
         let mut uses: HashMap<AccountKey, AccountUse> = HashMap::new();
-        for server in servers.iter().filter(|server| server.is_configured()) {
+        for server in servers.iter().filter(|server| server.spec().target.is_configured()) {
             let account = account_of(server.name(), &server.config().transport);
             if let Some((account, _)) = account.filter(|(account, _)| !account.settings.grant.exchanges_caller()) {
                 self.add_uses(&account, &mut uses);
@@ -114,7 +114,7 @@ impl<'a> SignInFollower<'a> {
         let known = all.chain(shared).map(|server| (server, false));
         for (server, is_in_use) in known.chain(in_use.into_iter().map(|server| (server, true))) {
             let account = OAuthAccount {
-                principal: server.principal().cloned(),
+                principal: server.owner().principal().cloned(),
                 ..account.clone()
             };
             let used = uses.entry(account.key()).or_insert_with(|| AccountUse {
@@ -136,12 +136,12 @@ impl<'a> SignInFollower<'a> {
         let Some(change) = change.await else { return };
         let principal = account.principal.as_ref().map(Principal::as_str);
         tracing::info!(server = %account.server, principal, ?change, "a sign-in was changed elsewhere");
-        known.iter().for_each(Server::outdate_credential);
+        known.iter().for_each(|server| server.spec().outdate_credential());
         let to_connect: Vec<&Server> = in_use
             .iter()
             .filter(|server| match change {
-                StoreChange::SignedOut => !server.is_idle(),
-                StoreChange::SignedIn => server.may_await_sign_in(),
+                StoreChange::SignedOut => !server.phase().is_idle(),
+                StoreChange::SignedIn => server.phase().may_await_sign_in(),
             })
             .collect();
         join_all(to_connect.iter().map(|server| server.reconnect())).await;

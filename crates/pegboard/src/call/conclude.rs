@@ -35,13 +35,13 @@ pub(super) async fn conclude(
         context.view.call_limits.ended(key, outcome.kind());
     }
     if outcome.status() != "refused" {
-        let warning = context.server().definition_warning(&context.tool().name);
+        let warning = context.server().listing().warn_about(&context.tool().name);
         record.warnings.extend(warning);
     }
     let presented = present::present(context, call, outcome).await;
     let reply = record.close(context, call, presented);
     context.server().counts().record_reply(&reply);
-    context.server().count_for_view(&reply);
+    context.server().owner().count(&reply);
     context.server().remember_failure(&reply);
     reply
 }

@@ -31,10 +31,10 @@ pub(super) async fn deliver(
 ) -> Result<CallResult, CallError> {
     let (server, deadline) = (context.server(), context.deadline);
     let permit = server
-        .enter_queue(&context.tool().name, &context.view.owner, deadline)
+        .permit_call(&context.tool().name, &context.view.owner, deadline)
         .await?;
     record.queued = permit.waited();
-    server.retries().deposit();
+    server.admission().retries().deposit();
     let live = for_client(context, server.live(deadline).await?, 0).await;
     record.attempts = 1;
     let prepared = PreparedCall {
@@ -100,7 +100,7 @@ impl PreparedCall<'_> {
         live: &Live,
         progress: Option<mpsc::Sender<Progress>>,
     ) -> Result<Result<CallResult, Fault>, CallError> {
-        let breaker = self.context.server().breaker();
+        let breaker = self.context.server().admission().breaker();
         let ticket = breaker.allow_now()?;
         let call = Call {
             tool,
@@ -161,26 +161,31 @@ impl PreparedCall<'_> {
         loop {
             let has_timed_out = matches!(fault.kind, FaultKind::TimedOut { .. });
             if has_timed_out {
-                server.suspect(live.generation);
+                server.connections().suspect(live.generation);
             }
-            let after = match retries.after(&fault, deadline.remaining(), server.retries(), Instant::now()) {
+            let after = match retries.after(
+                &fault,
+                deadline.remaining(),
+                server.admission().retries(),
+                Instant::now(),
+            ) {
                 Next::Stop => {
                     if fault.is_transport() && !has_timed_out && needs_health_check(policy) {
-                        server.suspect(live.generation);
+                        server.connections().suspect(live.generation);
                     }
                     if fault.refuses_credential() {
-                        server.credential_refused(live.generation);
+                        server.connections().check_credential(live.generation);
                     }
                     return Err(fault.into());
                 }
                 Next::AgainSameSession { after } => after,
                 Next::AgainNewSession { after } => {
                     lost_generation = live.generation;
-                    server.replace(live.generation);
+                    server.connections().replace(live.generation);
                     after
                 }
                 Next::AgainRefreshed { after } => {
-                    server.refresh_and_wait(&live, deadline).await;
+                    server.connections().refresh_and_wait(&live, deadline).await;
                     after
                 }
             };

@@ -82,8 +82,9 @@ impl CallError {
             }
             Self::Outage(outage) => Outcome::Refused(unavailable(name.as_str(), &outage)),
             Self::Fault(fault) => {
-                let outcome = hinted(of_fault(&fault, tool), server.credentials_hint(&fault));
-                diagnosed(outcome, server.diagnose(&fault))
+                let connections = server.connections();
+                let outcome = hinted(of_fault(&fault, tool), connections.credentials_hint(&fault));
+                diagnosed(outcome, connections.diagnose(name, &fault))
             }
         }
     }
@@ -275,8 +276,8 @@ fn not_made(fault: &Fault, tool: &str) -> Failure {
 /// A failed request to a server as a failure for the caller, masked; `what` names the request, which may contain a secret.
 pub(crate) fn request_failure(server: &Server, fault: &Fault, what: &str) -> Failure {
     let mut failure = failure_of(fault, what);
-    failure.hint = server.credentials_hint(fault).or(failure.hint);
-    failure.diagnosis = Some(Box::new(server.diagnose(fault)));
+    failure.hint = server.connections().credentials_hint(fault).or(failure.hint);
+    failure.diagnosis = Some(Box::new(server.connections().diagnose(server.name(), fault)));
     failure.masked(&server.masker().current())
 }
 

@@ -15,7 +15,7 @@ pub(super) fn admit(context: &CallContext<'_>, arguments: &Arguments) -> Result<
         .tools
         .values()
         .any(has_own_limit)
-        .then(|| tool_policy(policy, tool, context.server().former_names().of(tool)));
+        .then(|| tool_policy(policy, tool, context.server().listing().former_names().of(tool)));
     let of_tool = of_tool.unwrap_or_default();
     if view.rate.is_some() || policy.rate.is_some() || of_tool.rate.is_some() {
         let limited = [

@@ -136,7 +136,7 @@ fn requirement(context: &CallContext<'_>) -> Requirement {
     if policy.approval == Approval::Auto && policy.tools.is_empty() && of_view == Approval::Auto {
         return Requirement::Nothing;
     }
-    let former = context.server().former_names();
+    let former = context.server().listing().former_names();
     let only_reads = context.tool().is_read_only(context.route.is_believed(policy));
     let of_server = requirement_for(context.tool(), only_reads, policy, former.of(&context.tool().name));
     of_server.max(requirement_in(of_view, only_reads))

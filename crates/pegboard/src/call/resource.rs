@@ -60,7 +60,7 @@ where
     let queued_at = Instant::now();
     let _permit = context
         .server()
-        .enter_queue(&context.tool().name, &context.view.owner, context.deadline)
+        .permit_call(&context.tool().name, &context.view.owner, context.deadline)
         .await?;
     record.queued = queued_at.elapsed();
     record.attempts = 1;

@@ -87,7 +87,7 @@ impl RouteTable {
         let mut found: Vec<(Server, Arc<Tool>)> = Vec::new();
         for server in servers {
             let Some(catalog) = server.catalog() else { continue };
-            let held = server.held_tools().into_iter();
+            let held = server.listing().held_tools().into_iter();
             table
                 .hidden
                 .extend(held.map(|held| (server.name().clone(), held.tool.name.clone())));
@@ -117,7 +117,7 @@ impl RouteTable {
                 table.define(view, &tool)
             });
             let route = Arc::new(Route {
-                kind: server.tool_kind(),
+                kind: server.spec().target.tool_kind(),
                 name,
                 server,
                 tool,

@@ -164,7 +164,7 @@ async fn begin(context: &CallContext<'_>, call: &ToolCall, record: &mut Record) 
     permission::obtain(context, call, &arguments, record).await?;
     view.check_open()?;
     let server = &route.server;
-    let permit = server.enter_queue(&route.tool.name, &view.owner, deadline).await?;
+    let permit = server.permit_call(&route.tool.name, &view.owner, deadline).await?;
     record.queued = permit.waited();
     let live = server.live(deadline).await?;
     if !runs_as_task(route, &live.session) {
@@ -236,7 +236,7 @@ where
 /// Replaces a lost session and waits for the next one.
 async fn next_session(route: &Route, lost_session: &Live, deadline: Deadline) -> Option<Live> {
     let server = &route.server;
-    server.replace(lost_session.generation);
+    server.connections().replace(lost_session.generation);
     server.live_after(lost_session.generation, deadline).await.ok()
 }
 

@@ -85,7 +85,7 @@ impl<'a> Visibility<'a> {
                 Case::Matters
             };
             let filter = Filter::new(&config.allow, &config.deny, case);
-            let former = server.former_names();
+            let former = server.listing().former_names();
             (server.name().clone(), ServerFilter { filter, config, former })
         };
         Self {
@@ -193,7 +193,7 @@ impl<'a> Visibility<'a> {
     /// still belong to another server, so only names that include the server count.
     pub(crate) fn refusal(&self, name: &str, servers: &[Server], all_known: bool) -> Option<Unroutable> {
         for server in servers {
-            let held = server.held_tools();
+            let held = server.listing().held_tools();
             let means = |held: &&HeldTool| is_spelled(name, &held.tool) || (all_known && name == held.tool.name);
             if let Some(held) = held.iter().find(means) {
                 let (rule, failure) = match self.check(&held.tool) {

@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, Weak};
 
-use crate::pin::{Judged, Listed, PinChange, PinState, PinnedServer, Stamp};
+use crate::pin::{Judged, Listed, PinChange, PinState, PinnedServer, Stamp, command_name};
 use pegboard_base::{diagnosis::Code, name::ServerName};
 use pegboard_config::{Pins, Scan};
 use pegboard_tools::catalog::{Catalog, DefinitionHash, Finding, FindingSeverity, ListWarning, Tool, scan_text};
@@ -14,7 +14,7 @@ const MAX_NAMES: usize = 5;
 
 /// What agents see of one catalogue.
 #[derive(Debug)]
-pub(super) struct Exposure {
+pub(crate) struct Exposure {
     pub(super) source: Weak<Catalog>,
     /// The session whose instructions were considered; zero for none.
     pub(super) generation: u64,
@@ -22,10 +22,13 @@ pub(super) struct Exposure {
     pub(super) stamp: Stamp,
     /// The catalogue as agents see it, if it differs from the source.
     pub(super) catalog: Option<Arc<Catalog>>,
+    /// The definitions that are not as they were pinned, or suspicious.
     pub(super) changes: Vec<PinChange>,
+    /// The tools that are withheld until a person accepts them.
     pub(super) held: Vec<HeldTool>,
     pub(super) held_prompts: Vec<String>,
     pub(super) holds_instructions: bool,
+    /// Warnings about definitions that changed or look like attacks.
     pub(super) warnings: Vec<ListWarning>,
 }
 
@@ -41,6 +44,23 @@ impl Exposure {
     /// The catalogue as agents see it; `None` if it is the source.
     pub(super) fn catalog(&self) -> Option<&Arc<Catalog>> {
         self.catalog.as_ref()
+    }
+
+    /// Whether a prompt is withheld because of what the scanner found in it.
+    pub(crate) fn holds_prompt(&self, name: &str) -> bool {
+        self.held_prompts.iter().any(|held| held == name)
+    }
+
+    /// A warning about a tool that is offered although its definition changed or looks like an attack.
+    pub(super) fn warn_about(&self, server: &ServerName, tool: &str) -> Option<String> {
+        let is_offered = |change: &&PinChange| change.tool.as_deref() == Some(tool) && !change.held;
+        let change = self.changes.iter().find(is_offered)?;
+        Some(format!(
+            "tool `{}`: {}; `pegboard pins diff {}` shows it",
+            change.name(),
+            change.reason(),
+            command_name(server, tool)
+        ))
     }
 
     /// Holds the definitions whose changes say so.
@@ -152,7 +172,8 @@ pub(super) struct Findings {
 }
 
 impl Findings {
-    pub(super) fn of(scan: Scan, listed: Listed<'_>) -> Self {
+    /// Scans a listing, unless scans are off.
+    pub(super) fn scan(scan: Scan, listed: Listed<'_>) -> Self {
         if scan == Scan::Off {
             return Self::default();
         }

@@ -133,8 +133,19 @@ impl Phase {
 
     /// Whether the server waits for a sign-in or another credential, also while it is tried once more.
     #[cfg(feature = "oauth")]
-    pub(crate) fn awaits_credentials(&self) -> bool {
+    fn awaits_credentials(&self) -> bool {
         self.outage().is_some_and(|outage| outage.cause == Cause::NeedsAuth)
+    }
+
+    /// Whether the server waits for a sign-in, or is being started, maybe with the credential from before the sign-in.
+    #[cfg(feature = "oauth")]
+    pub(crate) fn may_await_sign_in(&self) -> bool {
+        matches!(self, Self::Connecting(_)) || self.awaits_credentials()
+    }
+
+    /// Whether the server has no connection and makes none.
+    pub(crate) fn is_idle(&self) -> bool {
+        matches!(self, Self::Idle)
     }
 
     /// Whether the server waits for a sign-in, also while it is tried once more.

@@ -14,14 +14,14 @@ use futures_util::future::join_all;
 use super::{
     board_shared::BoardShared,
     connection_plan::ConnectionPlan,
-    event_publisher::{EventPublisher, LinkReporter},
+    event_publisher::LinkReporter,
     known_catalog::KnownCatalog,
     link::{Link, LinkLease, RESEND},
     link_usage::{ReleaseNotifier, UseGuard},
     outage::Outage,
     phase::{Live, Phase},
     question_link::QuestionLink,
-    revision::Revision,
+    reporting::Reporting,
     supervisor::Command,
 };
 use pegboard_base::{deadline::Deadline, sync::Mutex};
@@ -48,9 +48,10 @@ impl Pool {
         plan: &ConnectionPlan,
         config: &ServerConfig,
         idle: Option<Duration>,
-        (revision, publisher): (&Arc<Revision>, &Arc<EventPublisher>),
+        reporting: &Reporting,
         shared: &BoardShared,
     ) -> Self {
+        let (publisher, revision) = (&reporting.publisher, &reporting.revision);
         let number = publisher.begin_pool(size(config));
         let released = Arc::<ReleaseNotifier>::default();
         let known = OnceCell::new();
@@ -86,7 +87,7 @@ impl Pool {
     /// A pool over one existing link.
     #[cfg(test)]
     #[cfg(feature = "explore")]
-    pub(super) fn over(link: &Link, publisher: &Arc<EventPublisher>) -> Self {
+    pub(super) fn over(link: &Link, publisher: &Arc<super::event_publisher::EventPublisher>) -> Self {
         let reporter = LinkReporter::new(publisher, publisher.begin_pool(1), 0);
         Self {
             leases: link.lease(None, reporter).into_iter().collect(),

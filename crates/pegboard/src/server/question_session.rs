@@ -23,10 +23,10 @@ impl Server {
         if live.session.peer.era == Era::Legacy {
             return live;
         }
-        let Some(pool) = self.pool() else {
+        let Some(pool) = self.connections().pool() else {
             return live;
         };
-        let open = || self.open_question_link(&pool);
+        let open = || open_question_link(self, &pool);
         let Some(lease) = pool.question_link.lease(live.generation, open) else {
             return live;
         };
@@ -41,26 +41,27 @@ impl Server {
             Err(_) => live,
         }
     }
+}
 
-    fn open_question_link(&self, pool: &Pool) -> Option<LinkLease> {
-        let (config, shared) = (self.config(), &self.0.shared);
-        let plan = pool.first().plan().for_questions()?;
-        let idle = question_idle(&config, self.idle_after(&config));
-        let make = || {
-            let known = Arc::new(KnownCatalog::new(plan.spec.name.clone(), None));
-            Link::new(
-                plan.clone(),
-                known,
-                Arc::default(),
-                Revision::unseen(),
-                &shared.link_context,
-            )
-        };
-        if config.policy.scope == Scope::Shared && plan.spec.owner.is_none() {
-            return Some(shared.links.lease(&plan, idle, LinkReporter::silent(), make));
-        }
-        make().lease(idle, LinkReporter::silent())
+/// Opens the connection for questions, or takes a compatible one of the board.
+fn open_question_link(server: &Server, pool: &Pool) -> Option<LinkLease> {
+    let (config, shared) = (server.config(), &server.0.shared);
+    let plan = pool.first().plan().for_questions()?;
+    let idle = question_idle(&config, server.idle_after(&config));
+    let make = || {
+        let known = Arc::new(KnownCatalog::new(plan.spec.name.clone(), None));
+        Link::new(
+            plan.clone(),
+            known,
+            Arc::default(),
+            Revision::unseen(),
+            &shared.link_context,
+        )
+    };
+    if config.policy.scope == Scope::Shared && plan.spec.owner.is_none() {
+        return Some(shared.links.lease(&plan, idle, LinkReporter::silent(), make));
     }
+    make().lease(idle, LinkReporter::silent())
 }
 
 /// Waits for a session whose generation is not `old_generation`.

@@ -8,15 +8,10 @@ use super::{
     phase::{Live, Phase},
     pool::Pool,
     queue::{Permit, Refused},
-    refused_credentials,
     server_handle::Server,
+    succession::has_same_rules,
 };
-use pegboard_base::{
-    caller::QuotaOwner,
-    deadline::Deadline,
-    diagnosis::{Diagnosis, Place},
-};
-use pegboard_client::session::{Fault, Stage};
+use pegboard_base::{caller::QuotaOwner, deadline::Deadline};
 
 impl Server {
     /// Returns a ready session, and starts the server if needed. Fails with the outage if the server is down.
@@ -36,10 +31,10 @@ impl Server {
     async fn live_in_time(&self, old_generation: u64, deadline: Deadline) -> Result<Live, Arc<Outage>> {
         let waiting = async {
             loop {
-                let usable = self.usable(&self.availability()).cloned();
+                let usable = self.require_pool(&self.connections().load()).cloned();
                 let pool = match (usable, self.successor()) {
                     (Err(outage), Some(next)) if outage.cause == Cause::Closed => {
-                        if !self.has_same_rules_as(&next) {
+                        if !has_same_rules(&self.config(), &next.config()) {
                             return Err(Outage::replaced().into());
                         }
                         return Box::pin(next.live_in_time(old_generation, deadline)).await;
@@ -48,8 +43,8 @@ impl Server {
                 };
                 match pool.live_after(old_generation, deadline).await {
                     // The server was disabled or enabled, or its settings changed, while the call waited.
-                    Err(outage) if outage.cause == Cause::Closed && !self.is_current_pool(&pool) => {}
-                    reached => return reached.map(|live| self.exposed(live, &pool)),
+                    Err(outage) if outage.cause == Cause::Closed && !self.connections().is_current(&pool) => {}
+                    reached => return reached.map(|live| self.listing().expose(live, &pool)),
                 }
             }
         };
@@ -62,65 +57,32 @@ impl Server {
 
     /// Returns a session if one is ready now.
     fn live_now(&self, old_generation: u64) -> Option<Live> {
-        let availability = self.availability();
-        let pool = self.usable(&availability).ok()?;
+        let availability = self.connections().load();
+        let pool = self.require_pool(&availability).ok()?;
         let live = pool.live_now(old_generation)?;
-        Some(self.exposed(live, pool))
+        Some(self.listing().expose(live, pool))
     }
 
-    /// The pool, if the server may be used.
-    fn usable<'s>(&self, availability: &'s Availability) -> Result<&'s Arc<Pool>, Arc<Outage>> {
-        match availability {
-            Availability::On(_) if !self.is_requested() => Err(Outage::not_requested(self.name()).into()),
-            Availability::On(pool) => Ok(pool),
-            Availability::Off => Err(Outage::disabled().into()),
-            Availability::Refused(outage) => Err(outage.clone()),
-            Availability::Closed if self.is_retired() => Err(Outage::removed().into()),
-            Availability::Closed => Err(Outage::closed().into()),
-        }
-    }
-
-    /// What a person can do about a request that the server refused with status 401 or 403; `None` for other failures.
-    pub(crate) fn credentials_hint(&self, fault: &Fault) -> Option<String> {
-        refused_credentials::hint(&self.pool()?.first().plan().spec, fault)
-    }
-
-    /// What is wrong with the server if a request to it failed in this way, as data.
-    pub(crate) fn diagnose(&self, fault: &Fault) -> Diagnosis {
-        let plan = self.pool().map(|pool| pool.first().plan());
-        let spec = plan.as_ref().map(|plan| &plan.spec);
-        let mut diagnosis = fault.diagnosis(Stage::Call, spec.is_some_and(|spec| spec.is_process()));
-        let code = spec.and_then(|spec| refused_credentials::code(spec, fault));
-        diagnosis.code = code.unwrap_or(diagnosis.code);
-        let host = spec.and_then(|spec| spec.target.host());
-        diagnosis.at(Place::server(self.name().as_str()).host(host))
-    }
-
-    /// Whether this is still the server's pool.
-    fn is_current_pool(&self, pool: &Arc<Pool>) -> bool {
-        self.pool().is_some_and(|now| Arc::ptr_eq(&now, pool))
+    /// The pool, or why the server may not be used.
+    fn require_pool<'s>(&self, availability: &'s Availability) -> Result<&'s Arc<Pool>, Arc<Outage>> {
+        let is_retired = || self.succession().is_retired();
+        self.connections().require(availability, self.name(), is_retired)
     }
 
     /// Waits for a permit to call `tool`, at most until the deadline. The owners of waiting calls take turns.
-    pub(crate) async fn enter_queue(
+    pub(crate) async fn permit_call(
         &self,
         tool: &str,
         owner: &QuotaOwner,
         deadline: Deadline,
     ) -> Result<Permit<'_>, Refused> {
-        if !deadline.has_passed()
-            && let Some(permit) = self.0.gate.try_enter(tool)
-        {
+        let admission = self.admission();
+        if let Some(permit) = admission.try_permit_call(tool, deadline) {
             return Ok(permit);
         }
         // The call will need the connection, so it must not be closed as idle meanwhile.
-        let _using = self.pool().and_then(|pool| pool.keep_from_idling());
+        let _using = self.connections().keep_from_idling();
         // Boxed, because it is rare and would enlarge the future of every call.
-        Box::pin(self.0.gate.enter(tool, owner, deadline)).await
-    }
-
-    /// Waits for a permit for a request that is no tool call, at most until the deadline.
-    pub(crate) async fn enter_read_queue(&self, owner: &QuotaOwner, deadline: Deadline) -> Result<Permit<'_>, Refused> {
-        self.0.gate.enter_read(owner, deadline).await
+        Box::pin(admission.permit_call(tool, owner, deadline)).await
     }
 }

@@ -4,56 +4,59 @@
 
 use std::sync::Arc;
 
+use arc_swap::ArcSwap;
+
 use super::{
-    exposure::{Exposure, Findings, HeldTool, changes, has_same_changes},
-    phase::{Live, Phase},
-    pool::Pool,
-    server_handle::Server,
+    exposure::{Exposure, Findings, changes, has_same_changes},
+    reporting::Reporting,
 };
-use crate::pin::{
-    Judged, Listed, PinChange, PinError, PinnedServer, ServerIdentity, accept, command_name, judge, record,
-};
-use pegboard_base::{diagnosis::Code, name::ServerName};
+use crate::pin::{Judged, Listed, PinChange, PinError, PinStore, PinnedServer, ServerIdentity, accept, judge, record};
+use pegboard_base::{diagnosis::Code, name::ServerName, sync::Mutex};
 use pegboard_client::transport::Target;
-use pegboard_config::{Pins, ServerConfig};
+use pegboard_config::{Pins, Scan, ServerConfig};
 use pegboard_tools::catalog::{Catalog, ListWarning};
 
 /// How many catalogues are remembered: those of the connections of a pool.
 const MAX_EXPOSURES: usize = 64;
 
-impl Server {
-    /// What agents see of a catalogue. It is decided once for each catalogue.
-    pub(super) fn exposure(&self, catalog: &Arc<Catalog>, live: Option<&Live>, pool: &Pool) -> Arc<Exposure> {
-        if let Some(known) = self.known_exposure(catalog, live) {
-            return known;
+/// Decides what agents see of each catalogue of one server, once for each catalogue.
+#[derive(Debug)]
+pub(super) struct Screening {
+    server: ServerName,
+    pins: PinStore,
+    reporting: Reporting,
+    /// What agents see of the latest catalogues. Every call reads it, so reading takes no lock.
+    exposures: ArcSwap<Vec<Arc<Exposure>>>,
+    /// Held while a new catalogue is compared with its pins.
+    lock: Mutex<()>,
+}
+
+/// A catalogue to screen, and where it comes from.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct CatalogSource<'a> {
+    pub(super) catalog: &'a Arc<Catalog>,
+    /// The session that listed it; zero if that has ended.
+    pub(super) generation: u64,
+    /// The instructions of that session.
+    pub(super) instructions: Option<&'a str>,
+    /// The name of the server that the link was created for.
+    pub(super) listed_as: &'a ServerName,
+}
+
+impl Screening {
+    pub(super) fn new(server: ServerName, pins: PinStore, reporting: Reporting) -> Self {
+        Self {
+            server,
+            pins,
+            reporting,
+            exposures: ArcSwap::default(),
+            lock: Mutex::default(),
         }
-        let _screening = self.0.screening.lock();
-        if let Some(known) = self.known_exposure(catalog, live) {
-            return known;
-        }
-        let exposure = Arc::new(self.screened(catalog, live, pool));
-        let known = self.0.exposures.load_full();
-        let is_reported = known.iter().any(|other| has_same_changes(other, &exposure));
-        if !exposure.changes.is_empty() && !is_reported {
-            let held = exposure.changes.iter().filter(|change| change.held).count();
-            self.0.publisher.definitions_flagged(&exposure.changes, held);
-        }
-        let is_alive = |other: &&Arc<Exposure>| {
-            let is_same = other.source.as_ptr() == exposure.source.as_ptr();
-            other.source.strong_count() > 0 && !is_same
-        };
-        let mut exposures: Vec<Arc<Exposure>> = known.iter().filter(is_alive).cloned().collect();
-        exposures.truncate(MAX_EXPOSURES - 1);
-        exposures.insert(0, exposure.clone());
-        self.0.exposures.store(Arc::new(exposures));
-        exposure
     }
 
-    fn known_exposure(&self, catalog: &Arc<Catalog>, live: Option<&Live>) -> Option<Arc<Exposure>> {
-        let generation = live.map_or(0, |live| live.generation);
-        let config = self.config();
-        let policy = (config.policy.pins, config.policy.scan);
-        let exposures = self.0.exposures.load();
+    /// Returns what was decided about a catalogue under this policy. Takes no lock.
+    pub(super) fn find(&self, catalog: &Arc<Catalog>, generation: u64, policy: (Pins, Scan)) -> Option<Arc<Exposure>> {
+        let exposures = self.exposures.load();
         let known = exposures
             .iter()
             .find(|known| known.source.as_ptr() == Arc::as_ptr(catalog))?;
@@ -62,120 +65,85 @@ impl Server {
         is_current.then(|| known.clone())
     }
 
-    /// Forgets what was decided, so that the pins are read again.
-    fn forget_exposures(&self) {
-        self.0.exposures.store(Arc::default());
-        self.0.revision.bump();
-    }
-
-    /// The exposure of the current catalogue, if there is one.
-    pub(super) fn current_exposure(&self) -> Option<Arc<Exposure>> {
-        let pool = self.pool().filter(|_| self.is_requested())?;
-        match pool.phase() {
-            Phase::Ready(live) => Some(self.exposure(&live.ready.listed, Some(&live), &pool)),
-            Phase::Disabled | Phase::Closed => None,
-            _ => Some(self.exposure(&pool.first().known().latest()?, None, &pool)),
+    /// Decides what agents see of a catalogue, unless that was decided in the meantime.
+    pub(super) fn screen(
+        &self,
+        source: CatalogSource<'_>,
+        policy: (Pins, Scan),
+        identity: &ServerIdentity,
+    ) -> Arc<Exposure> {
+        let _guard = self.lock.lock();
+        if let Some(known) = self.find(source.catalog, source.generation, policy) {
+            return known;
         }
+        let exposure = Arc::new(self.decide(source, policy, identity));
+        let known = self.exposures.load_full();
+        let is_reported = known.iter().any(|other| has_same_changes(other, &exposure));
+        if !exposure.changes.is_empty() && !is_reported {
+            let held = exposure.changes.iter().filter(|change| change.held).count();
+            self.reporting.publisher.definitions_flagged(&exposure.changes, held);
+        }
+        let is_alive = |other: &&Arc<Exposure>| {
+            let is_same = other.source.as_ptr() == exposure.source.as_ptr();
+            other.source.strong_count() > 0 && !is_same
+        };
+        let mut exposures: Vec<Arc<Exposure>> = known.iter().filter(is_alive).cloned().collect();
+        exposures.truncate(MAX_EXPOSURES - 1);
+        exposures.insert(0, exposure.clone());
+        self.exposures.store(Arc::new(exposures));
+        exposure
     }
 
-    /// The tools that are withheld until a person accepts them.
-    pub(crate) fn held_tools(&self) -> Vec<HeldTool> {
-        self.current_exposure()
-            .map(|exposure| exposure.held.clone())
-            .unwrap_or_default()
-    }
-
-    /// Whether a prompt is withheld because of what the scanner found in it.
-    pub(crate) fn holds_prompt(&self, name: &str) -> bool {
-        self.current_exposure()
-            .is_some_and(|exposure| exposure.held_prompts.iter().any(|held| held == name))
-    }
-
-    /// A warning about a tool that is offered although its definition changed or looks like an attack. Cheap if no definition does.
-    pub(crate) fn definition_warning(&self, tool: &str) -> Option<String> {
-        let exposure = self.current_exposure()?;
-        let of_tool = |change: &&PinChange| change.tool.as_deref() == Some(tool) && !change.held;
-        let change = exposure.changes.iter().find(of_tool)?;
-        Some(format!(
-            "tool `{}`: {}; `pegboard pins diff {}` shows it",
-            change.name(),
-            change.reason(),
-            command_name(self.name(), tool)
-        ))
-    }
-
-    /// Warnings about definitions that changed or look like attacks.
-    pub(crate) fn definition_warnings(&self) -> Vec<ListWarning> {
-        self.current_exposure()
-            .map(|exposure| exposure.warnings.clone())
-            .unwrap_or_default()
-    }
-
-    /// The definitions that are not as they were pinned, or suspicious.
-    pub(crate) fn pin_changes(&self) -> Vec<PinChange> {
-        self.current_exposure()
-            .map(|exposure| exposure.changes.clone())
-            .unwrap_or_default()
-    }
-
-    /// The instructions of a running server, unless they are held.
-    pub(crate) fn instructions(&self) -> Option<String> {
-        let phase = self.phase();
-        let text = phase.live()?.session.peer.instructions.clone()?;
-        let exposure = self.current_exposure()?;
-        (!exposure.holds_instructions).then_some(text)
+    /// Forgets what was decided, so that the pins are read again.
+    fn forget(&self) {
+        self.exposures.store(Arc::default());
+        self.reporting.revision.bump();
     }
 
     /// Pins definitions that a person has accepted.
-    pub(crate) fn accept_pins(&self, changes: &[&PinChange]) -> Result<(), PinError> {
-        let store = &self.0.shared.pins;
-        store.update(&self.identity(), |pinned| accept(pinned, &self.0.name, changes))?;
-        self.forget_exposures();
+    pub(super) fn accept(&self, identity: &ServerIdentity, changes: &[&PinChange]) -> Result<(), PinError> {
+        self.pins
+            .update(identity, |pinned| accept(pinned, &self.server, changes))?;
+        self.forget();
         Ok(())
     }
 
     /// Reads the pins again if tools are held and another process has changed the pins. Returns whether it did.
-    pub(crate) fn recheck_held(&self) -> bool {
-        let exposures = self.0.exposures.load();
+    pub(super) fn recheck(&self, identity: impl FnOnce() -> ServerIdentity) -> bool {
+        let exposures = self.exposures.load();
         let holds = |exposure: &&Arc<Exposure>| !exposure.held.is_empty() || exposure.holds_instructions;
         let Some(newest) = exposures.first().filter(holds) else {
             return false;
         };
-        let is_changed = self.0.shared.pins.stamp(&self.identity()) != newest.stamp;
+        let is_changed = self.pins.stamp(&identity()) != newest.stamp;
         if is_changed {
-            self.forget_exposures();
+            self.forget();
         }
         is_changed
     }
 
-    /// What the server is, under which its definitions are pinned.
-    pub(crate) fn identity(&self) -> ServerIdentity {
-        identity(&self.0.spec.target, &self.0.name, &self.config())
-    }
-
-    fn screened(&self, catalog: &Arc<Catalog>, live: Option<&Live>, pool: &Pool) -> Exposure {
-        let config = self.config_snapshot();
-        let (pins, scan) = (config.policy.pins, config.policy.scan);
-        let server = &self.0.name;
-        let instructions = live.map(|live| live.session.peer.instructions.as_deref().unwrap_or_default());
+    fn decide(&self, source: CatalogSource<'_>, (pins, scan): (Pins, Scan), identity: &ServerIdentity) -> Exposure {
+        let (server, catalog) = (&self.server, source.catalog);
         let listed = Listed {
             server,
             catalog,
-            instructions,
+            instructions: source.instructions,
         };
-        let findings = Findings::of(scan, listed);
-        let stamp = || self.0.shared.pins.stamp(&self.identity());
+        let findings = Findings::scan(scan, listed);
         // Before the pins are read, so that a change in the meantime is noticed later.
-        let before = stamp();
+        let before = self.pins.stamp(identity);
         let (pinned, judged, failed) = match pins == Pins::Off && findings.is_empty() {
             true => (None, Judged::default(), None),
-            false => self.judged(pins, listed),
+            false => self.judge(pins, listed, identity),
         };
         let mut exposure = Exposure {
             source: Arc::downgrade(catalog),
-            generation: live.map_or(0, |live| live.generation),
+            generation: source.generation,
             policy: (pins, scan),
-            stamp: if judged.records { stamp() } else { before },
+            stamp: match judged.records {
+                true => self.pins.stamp(identity),
+                false => before,
+            },
             catalog: None,
             changes: changes(listed, (pins, scan), pinned.as_ref(), &judged, &findings),
             held: Vec::new(),
@@ -190,20 +158,24 @@ impl Server {
         }
         let failed = failed.map(|error| ListWarning::new(Code::PinsUnusable, error.to_string()));
         exposure.warnings.extend(failed);
-        exposure.expose(catalog, (*pool.first().name() != *server).then_some(server));
+        exposure.expose(catalog, (source.listed_as != server).then_some(server));
         exposure
     }
 
     /// Compares a listing with its pins and records what is new. Also returns why that failed, if it did.
-    fn judged(&self, pins: Pins, listed: Listed<'_>) -> (Option<PinnedServer>, Judged, Option<PinError>) {
-        let (store, identity) = (&self.0.shared.pins, self.identity());
-        let pinned = match store.load(&identity) {
+    fn judge(
+        &self,
+        pins: Pins,
+        listed: Listed<'_>,
+        identity: &ServerIdentity,
+    ) -> (Option<PinnedServer>, Judged, Option<PinError>) {
+        let pinned = match self.pins.load(identity) {
             Ok(pinned) => pinned,
             Err(error) => return (None, Judged::default(), Some(error)),
         };
         let judged = judge(pins, pinned.as_ref(), listed);
         let failed = match judged.records {
-            true => store.update(&identity, |pinned| record(pins, pinned, listed)).err(),
+            true => self.pins.update(identity, |pinned| record(pins, pinned, listed)).err(),
             false => None,
         };
         (pinned, judged, failed)

@@ -15,7 +15,7 @@ use crate::status::{CallCounts, LastError, PoolStatus, SandboxStatus, ServerStat
 use pegboard_client::transport::Target;
 use pegboard_config::{SandboxLevel, Scope, Transport};
 use pegboard_tools::{
-    catalog::{Catalog, ToolKind},
+    catalog::Catalog,
     outcome::{Content, Kind, Outcome, Reply, millis},
 };
 
@@ -23,18 +23,6 @@ use pegboard_tools::{
 const MAX_MESSAGE: usize = 500;
 
 impl Server {
-    /// Whether the tools are those of an MCP server or of this program.
-    pub(crate) fn tool_kind(&self) -> ToolKind {
-        self.0.spec.target.tool_kind()
-    }
-
-    /// Counts a completed call for the view that owns the server.
-    pub(crate) fn count_for_view(&self, reply: &Reply) {
-        if self.view().is_some() {
-            self.0.calls.record(reply);
-        }
-    }
-
     /// Remembers the failure of a call that was sent to the server. Calls that were refused before that say nothing about the server.
     pub(crate) fn remember_failure(&self, reply: &Reply) {
         let kind = reply.outcome.kind();
@@ -80,7 +68,7 @@ impl Server {
 
     /// The newest health check of all connections.
     fn last_check(&self) -> Option<HealthCheck> {
-        let pool = self.pool()?;
+        let pool = self.connections().pool()?;
         let mut check = pool.links().filter_map(Link::last_check).max_by_key(|check| check.at)?;
         self.masker().hide_in(&mut check.error);
         Some(check)
@@ -90,13 +78,17 @@ impl Server {
     /// closed and others have not used it yet.
     pub(crate) fn reported_phase(&self) -> Phase {
         match self.phase() {
-            Phase::Idle if self.is_requested() => self.0.history.outage().map_or(Phase::Idle, Phase::Down),
+            Phase::Idle if self.activation().is_requested() => self.0.history.outage().map_or(Phase::Idle, Phase::Down),
             Phase::Connecting(attempt) if attempt.after.is_none() => Phase::Connecting(Attempt {
                 after: self.0.history.outage(),
                 ..attempt
             }),
             // No call retries a spare, and an instance has been ready since.
-            Phase::Down(_) if self.is_spare() && !self.is_refused() && self.0.history.outage().is_none() => Phase::Idle,
+            Phase::Down(_)
+                if self.is_spare() && !self.connections().is_refused() && self.0.history.outage().is_none() =>
+            {
+                Phase::Idle
+            }
             phase => phase,
         }
     }
@@ -114,21 +106,25 @@ impl Server {
     pub(crate) fn status(&self) -> ServerStatus {
         let inner = &self.0;
         let phase = self.reported_phase();
-        let queue = inner.gate.stats();
+        let queue = inner.admission.stats();
         let session = phase.live().map(|live| &live.session);
         // Without a session, the catalogue is the last known one.
         let catalog = match &phase {
             Phase::Ready(live) => Some(live.catalog().clone()),
-            Phase::Idle | Phase::Connecting(_) | Phase::Down(_) => self.last_catalog(),
+            Phase::Idle | Phase::Connecting(_) | Phase::Down(_) => self.listing().last(),
             Phase::Disabled | Phase::Closed => None,
         };
         let offers = |count: fn(&Catalog) -> usize| catalog.as_deref().map_or(0, count);
         let check = self.last_check();
         ServerStatus {
-            name: inner.name.clone(),
-            view: self.view().and_then(|view| view.name.as_ref()).map(ToString::to_string),
-            principal: self.view().and_then(|view| view.principal.clone()),
-            draining: self.is_retired(),
+            name: self.name().clone(),
+            view: inner
+                .owner
+                .tag()
+                .and_then(|view| view.name.as_ref())
+                .map(ToString::to_string),
+            principal: inner.owner.principal().cloned(),
+            draining: inner.succession.is_retired(),
             state: phase.state(),
             since: phase.since().unwrap_or_else(Timestamp::now),
             transport: match &inner.spec.target {
@@ -145,8 +141,8 @@ impl Server {
                 Scope::Pool(_) => "pool",
             },
             capabilities: session.map(|session| self.masked_map(session.peer.capabilities.clone())),
-            instructions: self.instructions(),
-            held: self.held_tools().len(),
+            instructions: self.listing().instructions(),
+            held: self.listing().held_tools().len(),
             tool_cache: cache_state(&phase, catalog.is_some()),
             tools: offers(|catalog| catalog.tools.len()),
             resources: offers(|catalog| catalog.resources.len()),
@@ -158,11 +154,11 @@ impl Server {
             restarts: phase.restarts(),
             in_flight: queue.in_use,
             queued: queue.depth,
-            breaker: self.breaker().state(Instant::now()).as_str(),
+            breaker: inner.admission.breaker().state(Instant::now()).as_str(),
             required: self.config().required,
-            awaits_connect: !self.is_requested() && self.is_enabled() && !self.is_retired(),
-            calls: match self.view() {
-                Some(_) => inner.calls.status(),
+            awaits_connect: self.awaits_connect(),
+            calls: match inner.owner.calls() {
+                Some(calls) => calls,
                 None => call_counts(&inner.counts.calls()),
             },
             ready_after_ms: phase.live().map(|live| millis(live.start)),
@@ -171,6 +167,12 @@ impl Server {
             check_error: check.and_then(|check| check.error),
             pool: self.pool_status(),
         }
+    }
+
+    /// Whether the server starts only once the program connects it.
+    fn awaits_connect(&self) -> bool {
+        let is_requested = self.activation().is_requested();
+        !is_requested && self.is_enabled() && !self.succession().is_retired()
     }
 
     /// The sandbox that the config requests, while no process runs.
@@ -207,7 +209,7 @@ impl Server {
 
     /// The status of a server's connections, if it has several.
     fn pool_status(&self) -> Option<PoolStatus> {
-        let pool = self.pool()?;
+        let pool = self.connections().pool()?;
         let phases: Vec<Phase> = pool.links().map(Link::phase).collect();
         let live = || phases.iter().filter_map(Phase::live);
         (phases.len() > 1).then(|| PoolStatus {
@@ -216,13 +218,6 @@ impl Server {
             busy: pool.links().filter(|link| link.uses() > 0).count(),
             pids: live().filter_map(|live| live.session.pid()).collect(),
         })
-    }
-
-    /// How many calls are in flight or queued.
-    pub(crate) fn busy(&self) -> usize {
-        let queue = self.0.gate.stats();
-        let uses = self.pool().map_or(0, |pool| pool.uses());
-        queue.depth + queue.in_use.max(uses)
     }
 }
 

@@ -88,7 +88,7 @@ pub(super) fn kind(server: &Server) -> ServerKind {
     let config = server.config();
     match (config.policy.scope, config.transport.endpoint()) {
         (Scope::Session, _) => ServerKind::Session,
-        _ if !server.is_configured() => ServerKind::InProcess,
+        _ if !server.spec().target.is_configured() => ServerKind::InProcess,
         (_, Some(endpoint)) if endpoint.session_cleanup_url.is_some() => ServerKind::PerView,
         (_, Some(_)) if config.transport.has_variable(|name| name != PRINCIPAL) => ServerKind::PerView,
         (_, Some(_)) => ServerKind::Remote,
@@ -117,7 +117,7 @@ impl CurrentProvider {
         let mut replaced = ReplacedProviders::default();
         replaced.0.extend(self.0.swap(Some(Arc::new(provider.clone()))));
         for server in servers {
-            if let Some(source) = server.credentials() {
+            if let Some(source) = &server.spec().credentials {
                 let covered = CoveredOnly::new(Some(provider.clone()), server);
                 replaced.0.push(source.set_provider(Arc::new(covered)));
             }
@@ -156,7 +156,7 @@ impl CoveredOnly {
     fn new(provider: Option<Arc<dyn Credentials>>, server: &Server) -> Self {
         Self {
             provider,
-            configured: server.configured_credentials().cloned(),
+            configured: server.spec().configured_credentials.clone(),
             is_process: server.config().transport.endpoint().is_none(),
         }
     }

@@ -84,7 +84,7 @@ impl<'a> Forwarder<'a> {
             Err(fault) if request.may_repeat(&fault) => {
                 let lost = live.generation;
                 drop(live);
-                server.replace(lost);
+                server.connections().replace(lost);
                 let deadline = Deadline::within(LOOKUP_TIMEOUT);
                 match server.live_after(lost, deadline).await {
                     Ok(mut live) => {

@@ -44,7 +44,7 @@ fn section(server: &Server, tools: Vec<ToolText>) -> Section {
         server: server.name().clone(),
         is_trusted: config.policy.trust,
         config: config.instructions.clone(),
-        instructions: server.instructions(),
+        instructions: server.listing().instructions(),
         prompts: prompts.unwrap_or_default(),
         tools,
     }

@@ -95,7 +95,7 @@ impl<'a> ServerRequests<'a> {
             Err(fault) => fault,
         };
         if fault.loses_session() {
-            server.replace(generation);
+            server.connections().replace(generation);
             let again = server.live_after(generation, Deadline::within(LOOKUP_TIMEOUT)).await;
             if let Ok(live) = again {
                 return ask(live).await.map_err(|fault| failed(&fault, &server, what));

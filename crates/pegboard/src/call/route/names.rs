@@ -18,7 +18,7 @@ pub(super) enum Assignment {
 
 /// The precedence of a server's tools in a view whose own tools `home` holds.
 fn precedence(server: &Server, home: Option<&ServerName>) -> Precedence {
-    match server.is_configured() {
+    match server.spec().target.is_configured() {
         _ if home == Some(server.name()) => Precedence::View,
         false => Precedence::Program,
         true => Precedence::Server,

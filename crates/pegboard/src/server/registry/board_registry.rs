@@ -160,7 +160,7 @@ impl Registry {
     /// credentials of their own start when they are used.
     pub(crate) fn instances_in_use(&self, name: &ServerName) -> Vec<Server> {
         let mut instances = self.instances(name);
-        instances.retain(|server| !server.is_private());
+        instances.retain(|server| !server.spec().is_private());
         if instances.len() > 1 {
             instances.retain(|server| !server.is_spare());
         }
@@ -171,7 +171,7 @@ impl Registry {
     /// connection.
     pub(crate) fn instances_to_restart(&self, name: &ServerName) -> Vec<Server> {
         let mut instances = self.instances(name);
-        instances.retain(|server| server.is_private() && !is_unused(server));
+        instances.retain(|server| server.spec().is_private() && !is_unused(server));
         instances.extend(self.instances_in_use(name));
         instances
     }
@@ -181,7 +181,7 @@ impl Registry {
     pub(crate) fn status(&self) -> Vec<ServerStatus> {
         let (views, draining) = self.owners_and_draining();
         let mut owned: Vec<Server> = views.iter().flat_map(|view| view.own().to_vec()).collect();
-        owned.retain(|server| !server.is_of_principal() || !is_unused(server));
+        owned.retain(|server| !server.owner().is_principal() || !is_unused(server));
         let names: BTreeSet<&ServerName> = owned.iter().map(Server::name).collect();
         let is_shown = |server: &&Server| {
             let is_idle_spare =

@@ -36,7 +36,7 @@ impl Registry {
         let covering = self.covering_owners(server);
         let mut state = self.state.lock();
         if self.is_closing() {
-            drop(server.set_availability(Availability::Closed));
+            drop(server.connections().set(Availability::Closed));
         }
         let is_per_view = kind(server) == ServerKind::PerView;
         // Asked now, because the first view may take the spare over.
@@ -78,7 +78,7 @@ impl Registry {
                 .draining
                 .iter()
                 .filter(is_before)
-                .for_each(|old| server.start_after(old));
+                .for_each(|old| server.connections().start_after(old.succession().ended()));
         }
         drop(state);
         self.bump_revision();
@@ -112,10 +112,10 @@ impl Registry {
             let server = match (&view.roots, first.take_if(|_| !view.needs_fresh())) {
                 (_, Some(candidate)) => candidate,
                 (roots, None) => {
-                    let copy = candidate.fresh_for(view.host.as_ref());
+                    let copy = candidate.new_instance(view.host.as_ref());
                     copy.mute();
                     if let Some(roots) = roots {
-                        copy.set_roots(roots);
+                        copy.connections().set_roots(roots);
                     }
                     copy
                 }
@@ -170,7 +170,7 @@ impl Registry {
                     true => server.drain(Deadline::within(limit)).await,
                     false => server.close().await,
                 }
-                server.0.ended.cancel();
+                server.succession().ended().cancel();
                 if let Some(registry) = registry.upgrade() {
                     registry.state.lock().draining.retain(|other| !other.is(&server));
                 }

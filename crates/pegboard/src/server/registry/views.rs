@@ -82,7 +82,7 @@ impl Registry {
         drop(replaced);
         let is_wanted = |server: &&Server| server.starts_with_view() && view.shows(server.name());
         for server in view.own().iter().filter(is_wanted) {
-            server.start();
+            server.connections().start();
         }
         let key = key.filter(|_| principal.is_some());
         (name, OpenedView { view, principal, key })
@@ -118,27 +118,29 @@ impl Registry {
     /// The caller holds the state lock.
     pub(super) fn instance_for(&self, owner: &ViewInstances, configured: &Server) -> Server {
         let instance = match &owner.provider {
-            Some(_) => configured.private(owner),
-            None if kind(configured) == ServerKind::PerView => configured.private(owner),
-            None if owner.needs_fresh() || !owner.shows(configured.name()) => configured.fresh_for(owner.host.as_ref()),
+            Some(_) => configured.new_private_instance(owner),
+            None if kind(configured) == ServerKind::PerView => configured.new_private_instance(owner),
+            None if owner.needs_fresh() || !owner.shows(configured.name()) => {
+                configured.new_instance(owner.host.as_ref())
+            }
             None => self.take_spare(configured),
         };
         if let Some(roots) = &owner.roots {
-            instance.set_roots(roots);
+            instance.connections().set_roots(roots);
         }
         instance.belong_to(&owner.tag);
         instance
     }
 
     fn take_spare(&self, spare: &Server) -> Server {
-        let next = spare.fresh();
-        if spare.was_listed() && !matches!(spare.phase(), Phase::Down(_)) {
-            next.mark_listed();
+        let next = spare.new_instance(None);
+        if spare.listing().was_listed() && !matches!(spare.phase(), Phase::Down(_)) {
+            next.listing().mark_listed();
         }
         self.swap_configured(spare.name(), Some(next));
         // A failed spare is replaced, because a fresh start shows the current state of the server.
         match spare.phase() {
-            Phase::Down(_) if !spare.is_refused() => spare.fresh(),
+            Phase::Down(_) if !spare.connections().is_refused() => spare.new_instance(None),
             _ => spare.clone(),
         }
     }
@@ -191,9 +193,9 @@ impl Registry {
             let is_alone = !others.iter().any(|view| view.shows(spare.name()));
             if is_alone && spare.config().required && spare.starts_automatically() {
                 if servers.iter().any(|own| own.name() == spare.name() && own.is_ready()) {
-                    spare.mark_listed();
+                    spare.listing().mark_listed();
                 }
-                spare.start();
+                spare.connections().start();
             }
         }
     }

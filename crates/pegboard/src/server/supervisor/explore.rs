@@ -153,7 +153,7 @@ fn callers_that_saw_one_session_die_share_the_next_and_end_none_but_the_first() 
                 if ends {
                     live.session.end();
                 } else {
-                    server.replace(live.generation);
+                    server.connections().replace(live.generation);
                 }
                 thread::yield_now();
                 let next = block_on(server.live_after(live.generation, deadline())).unwrap();
