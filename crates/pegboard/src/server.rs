@@ -22,6 +22,7 @@ mod known_catalog;
 mod link;
 mod link_context;
 mod link_holders;
+mod link_parts;
 mod link_usage;
 mod outage;
 mod ownership;

@@ -36,8 +36,9 @@ pub(super) fn revisions_of(desired: &Desired) -> Revisions {
 }
 
 impl AppliedState {
-    pub(super) fn rejects_listening(&self) -> bool {
-        self.rejects_listening.load(Ordering::Relaxed)
+    /// Whether the server has not rejected a request for notifications.
+    pub(super) fn may_listen(&self) -> bool {
+        !self.rejects_listening.load(Ordering::Relaxed)
     }
 
     pub(super) fn set_rejects_listening(&self) {

@@ -9,9 +9,16 @@ use pegboard_protocol::method;
 use serde_json::Value;
 use tokio::time::Instant;
 
-use super::{fault::Fault, mcp_session::Session, pagination::PartialCatalog};
-use pegboard_base::{deadline::Deadline, diagnosis::Code};
-use pegboard_config::Capabilities;
+use super::{
+    connection::RpcConnection,
+    fault::Fault,
+    mcp_session::{Session, mask_blocking},
+    pagination::PartialCatalog,
+    patience::Patience,
+    peer_info::PeerInfo,
+};
+use pegboard_base::{deadline::Deadline, diagnosis::Code, name::ServerName};
+use pegboard_config::{Capabilities, Limits};
 use pegboard_mask::{LONG, Masker};
 use pegboard_tools::catalog::{Catalog, ListWarning, ListedTools, sanitize, store::Freshness};
 
@@ -56,7 +63,13 @@ impl Session {
         if self.is_for_questions {
             return Ok(Default::default());
         }
-        let listed = self.list_catalog(scope, configured, before).await;
+        let lister = Lister {
+            connection: &self.connection,
+            peer: &self.peer,
+            server: &self.server,
+            limits: &self.limits,
+        };
+        let listed = lister.list_catalog(scope, configured, before).await;
         listed.map_err(|fault| fault.masked(self.masker()))
     }
 
@@ -75,7 +88,17 @@ impl Session {
         catalog.keep_prompts(Some(before));
         Ok((catalog, freshness))
     }
+}
 
+/// Lists the catalog of one server.
+pub(super) struct Lister<'a> {
+    pub(super) connection: &'a RpcConnection,
+    peer: &'a PeerInfo,
+    server: &'a ServerName,
+    pub(super) limits: &'a Limits,
+}
+
+impl Lister<'_> {
     async fn list_catalog(
         &self,
         scope: ListScope,
@@ -83,10 +106,11 @@ impl Session {
         before: Option<&Catalog>,
     ) -> Result<(Catalog, Freshness), Fault> {
         let mut all = PartialCatalog::default();
-        let masker = Masker::clone(&self.masker().current());
-        if self.offers("tools") {
+        let server_masker = self.connection.dispatcher().masker();
+        let masker = Masker::clone(&server_masker.current());
+        if self.peer.offers("tools") {
             let deadline = Deadline::within(self.limits.list_timeout);
-            let tools = ListedTools::new(&self.server, self.header_rule(), Some(masker.clone()));
+            let tools = ListedTools::new(self.server, self.peer.header_rule(), Some(masker.clone()));
             match self.list_tools(deadline, tools, &mut all).await {
                 Ok(tools) => all.catalog.take_tools(tools),
                 Err(fault) if !configured.is_empty() && fault.spares_session() => {
@@ -97,7 +121,8 @@ impl Session {
                 Err(fault) => return Err(fault),
             }
         }
-        all.catalog.add_configured(&self.server, configured, self.header_rule());
+        all.catalog
+            .add_configured(self.server, configured, self.peer.header_rule());
         if let ListScope::More(enabled) = scope {
             // Concurrently, so that a list that hangs does not delay the other.
             let (resources, prompts) = tokio::join!(
@@ -117,16 +142,16 @@ impl Session {
             catalog
         };
         let catalog = if all.bytes > LONG {
-            self.mask_blocking(mask).await?
+            mask_blocking(server_masker, Patience::from(self.limits).total, mask).await?
         } else {
-            mask(&self.masker().current())
+            mask(&server_masker.current())
         };
         Ok((catalog, all.freshness.unwrap_or_default()))
     }
 
     async fn list_resources(&self, is_enabled: bool, before: Option<&Catalog>) -> Result<PartialCatalog, Fault> {
         let mut listed = PartialCatalog::default();
-        if !is_enabled || !self.offers("resources") {
+        if !is_enabled || !self.peer.offers("resources") {
             return Ok(listed);
         }
         let deadline = Deadline::within(self.limits.list_timeout);
@@ -135,7 +160,7 @@ impl Session {
             .await
         {
             Ok(items) => {
-                listed.catalog.resources = listed.catalog.read_resources(&self.server, items, "uri");
+                listed.catalog.resources = listed.catalog.read_resources(self.server, items, "uri");
             }
             Err(fault) => {
                 listed.warn_of("resources", &fault, before)?;
@@ -154,7 +179,7 @@ impl Session {
         );
         match templates.await {
             Ok(items) => {
-                listed.catalog.templates = listed.catalog.read_resources(&self.server, items, "uriTemplate");
+                listed.catalog.templates = listed.catalog.read_resources(self.server, items, "uriTemplate");
             }
             // Templates are part of the resources capability, but not every server has them.
             Err(fault) if fault.is_unknown_method() => {}
@@ -168,12 +193,12 @@ impl Session {
 
     async fn list_prompts(&self, is_enabled: bool, before: Option<&Catalog>) -> Result<PartialCatalog, Fault> {
         let mut listed = PartialCatalog::default();
-        if !is_enabled || !self.offers("prompts") {
+        if !is_enabled || !self.peer.offers("prompts") {
             return Ok(listed);
         }
         let deadline = Deadline::within(self.limits.list_timeout);
         match self.list(method::PROMPTS_LIST, "prompts", deadline, &mut listed).await {
-            Ok(items) => listed.catalog.read_prompts(&self.server, items),
+            Ok(items) => listed.catalog.read_prompts(self.server, items),
             Err(fault) => {
                 listed.warn_of("prompts", &fault, before)?;
                 listed.catalog.keep_prompts(before);

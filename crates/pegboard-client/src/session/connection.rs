@@ -110,9 +110,10 @@ impl RpcConnection {
     }
 
     pub(super) fn set_framing(&mut self, framing: Framing) {
-        self.dispatcher.accept_requests(framing.modern_meta.is_none());
+        self.dispatcher.rules().accept_requests(framing.modern_meta.is_none());
         let version = framing.version.as_deref().and_then(Version::parse);
         self.dispatcher
+            .rules()
             .accept_batches(version.is_some_and(Version::has_batches));
         self.framing = framing;
     }

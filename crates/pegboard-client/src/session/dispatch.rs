@@ -2,10 +2,7 @@
 
 mod origin;
 
-use std::{
-    sync::{Arc, OnceLock},
-    time::Duration,
-};
+use std::sync::{Arc, OnceLock};
 
 use bytes::Bytes;
 use pegboard_protocol::{
@@ -22,7 +19,9 @@ use super::{
     clock::Clock,
     events::{Audience, ListKind},
     fault::Fault,
+    inbound_rules::InboundRules,
     json_rpc,
+    liveness::Liveness,
     notifications::{Notifications, Source},
     pending_requests::PendingRequests,
     progress::{Progress, ProgressSubscribers},
@@ -32,10 +31,7 @@ use super::{
 };
 use crate::transport::{ByteBudget, EndReason, FailureKind, Inbox, NoRoom, Sent, ServerError, WireEnd, WireFailure};
 use origin::Origin;
-use pegboard_base::{
-    name::ServerName,
-    sync::atomic::{AtomicBool, AtomicU64, Ordering},
-};
+use pegboard_base::name::ServerName;
 use pegboard_mask::ServerMasker;
 
 /// After this many unexpected messages the connection is closed.
@@ -51,17 +47,8 @@ pub(crate) struct Dispatcher {
     pending: PendingRequests,
     progress: Arc<ProgressSubscribers>,
     calls: Arc<CallsInFlight>,
-    clock: Clock,
-    /// The weighted number of unexpected messages.
-    unexpected: AtomicU64,
-    /// When the last message arrived, by the connection's clock.
-    last_message: AtomicU64,
-    /// The time after which a request last failed on its way; zero if none has.
-    last_failure: AtomicU64,
-    /// Whether the server speaks the era in which it may not send requests.
-    is_modern: AtomicBool,
-    /// Whether the protocol version has batches.
-    accepts_batches: AtomicBool,
+    liveness: Liveness,
+    rules: InboundRules,
     /// The queue of the server's requests.
     requests: mpsc::Sender<ServerRequest>,
     server_requests: Arc<ServerRequests>,
@@ -97,12 +84,8 @@ impl Dispatcher {
             pending: PendingRequests::new(clock, server_requests.clone(), masker.clone()),
             progress: Arc::default(),
             calls: Arc::new(CallsInFlight::new(clock)),
-            clock,
-            unexpected: AtomicU64::new(0),
-            last_message: AtomicU64::new(0),
-            last_failure: AtomicU64::new(0),
-            is_modern: AtomicBool::new(false),
-            accepts_batches: AtomicBool::new(false),
+            liveness: Liveness::new(clock),
+            rules: InboundRules::default(),
             requests,
             server_requests,
             notifications: OnceLock::new(),
@@ -139,20 +122,14 @@ impl Dispatcher {
         &self.masker
     }
 
-    /// Returns the time since the last message of the server.
-    pub(super) fn idle_for(&self) -> Duration {
-        let last_message = self.last_message.load(Ordering::Relaxed);
-        Duration::from_millis(self.clock.now().saturating_sub(last_message))
+    /// When the server was last heard of.
+    pub(super) fn liveness(&self) -> &Liveness {
+        &self.liveness
     }
 
-    /// Notes that a request failed on its way to the server or back.
-    pub(super) fn note_failure(&self) {
-        self.last_failure.store(self.clock.now() + 1, Ordering::Relaxed);
-    }
-
-    /// Whether a request has failed on its way since the last message of the server.
-    pub(super) fn is_in_doubt(&self) -> bool {
-        self.last_failure.load(Ordering::Relaxed) > self.last_message.load(Ordering::Relaxed)
+    /// What the server may send.
+    pub(super) fn rules(&self) -> &InboundRules {
+        &self.rules
     }
 
     /// Sets the receiver of other notifications.
@@ -164,24 +141,14 @@ impl Dispatcher {
         self.notifications.get()
     }
 
-    /// Sets whether the server may send requests.
-    pub(super) fn accept_requests(&self, accept: bool) {
-        self.is_modern.store(!accept, Ordering::Relaxed);
-    }
-
-    /// Sets whether the server may send batches.
-    pub(super) fn accept_batches(&self, accept: bool) {
-        self.accepts_batches.store(accept, Ordering::Relaxed);
-    }
-
     /// Dispatches a message or a batch. Returns the id of the request that it completes.
     fn dispatch(&self, message: &Bytes, origin: Origin) -> Option<u64> {
-        self.last_message.store(self.clock.now(), Ordering::Relaxed);
+        self.liveness.note_message();
         if trace::is_enabled() {
             trace::received(&self.server, &self.masker, message);
         }
         match message.first() {
-            Some(b'[') if self.accepts_batches.load(Ordering::Relaxed) => self.dispatch_batch(message, origin),
+            Some(b'[') if self.rules.accepts_batches() => self.dispatch_batch(message, origin),
             Some(b'[') => self.reject_batch(message, origin),
             _ => self.dispatch_one(message, origin),
         }
@@ -292,7 +259,7 @@ impl Dispatcher {
     }
 
     fn request(&self, id: &RawValue, method: &str, params: Option<&RawValue>, origin: Origin) {
-        if self.is_modern.load(Ordering::Relaxed) {
+        if self.rules.is_modern() {
             return self.add_unexpected("a request, which this era does not have", MODERN_REQUEST);
         }
         let request = ServerRequest {
@@ -305,7 +272,7 @@ impl Dispatcher {
                 }
                 _ => Attribution::Connection,
             },
-            guard: self.server_requests.begin(self.clock, id.get()),
+            guard: self.server_requests.begin(self.liveness.clock, id.get()),
         };
         if self.requests.try_send(request).is_err() {
             self.note_unexpected("more requests than are answered at once");
@@ -402,7 +369,7 @@ impl Dispatcher {
         let Some(Ok(CancelledParams { id })) = params.map(|params| serde_json::from_str(params.get())) else {
             return;
         };
-        let is_known = if self.is_modern.load(Ordering::Relaxed) {
+        let is_known = if self.rules.is_modern() {
             let ended = ServerError::new(code::REQUEST_CANCELLED, "the server ended it");
             let ours = id.get().parse().ok().filter(|id| origin.may_respond_to(*id));
             let stream = ours.filter(|id| self.pending.is_stream(*id));
@@ -419,7 +386,7 @@ impl Dispatcher {
     }
 
     fn add_unexpected(&self, what: &str, weight: u64) {
-        let unexpected = self.unexpected.fetch_add(weight, Ordering::Relaxed) + weight;
+        let unexpected = self.rules.count_unexpected(weight);
         tracing::debug!(server = %self.server, strays = unexpected, what, "a message that fits nothing");
         if unexpected >= MAX_UNEXPECTED {
             let text = format!("it sent too many messages that fit nothing; the last was {what}");

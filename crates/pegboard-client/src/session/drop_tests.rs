@@ -184,10 +184,12 @@ async fn every_future_of_a_session_can_be_dropped_at_any_time() {
         })
         .await;
         check("polling a task", &session, || {
-            session.task_state("t", Patience::until(Deadline::within(Duration::from_secs(5))))
+            session
+                .tasks()
+                .state("t", Patience::until(Deadline::within(Duration::from_secs(5))))
         })
         .await;
-        check("cancelling a task", &session, || session.cancel_task("t")).await;
+        check("cancelling a task", &session, || session.tasks().cancel("t")).await;
         check("a ping", &session, || session.probe(Duration::from_secs(5))).await;
         session.close().await;
     }

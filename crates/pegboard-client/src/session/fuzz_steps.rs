@@ -31,7 +31,7 @@ pub struct Received {
 pub fn receive(message: &[u8], batches: bool) -> Option<Received> {
     let name = ServerName::parse("fuzz").ok()?;
     let (dispatcher, mut requests) = Dispatcher::new(name, ServerMasker::default(), ByteBudget::default());
-    dispatcher.accept_batches(batches);
+    dispatcher.rules().accept_batches(batches);
     let mut receivers = Vec::new();
     for _ in 0..PENDING {
         receivers.push(dispatcher.pending().register().ok()?);

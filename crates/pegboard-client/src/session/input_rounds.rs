@@ -4,15 +4,14 @@ use std::borrow::Cow;
 
 use bytes::Bytes;
 use pegboard_protocol::{code, method};
-use serde::{Deserialize, de::DeserializeOwned};
-use serde_json::{Map, Value, value::RawValue};
-use tokio::time::Instant;
+use serde::de::DeserializeOwned;
 
 use super::{
     calls_in_flight::CallInFlight,
     connection::InFlight,
-    fault::{Fault, FaultKind},
-    host::{ElicitAnswer, OnBehalf, RequestParams},
+    fault::Fault,
+    host::OnBehalf,
+    input_answers::InputAnswers,
     json_rpc::Params,
     mcp_session::Session,
     pass_on::{PassOn, ROUND},
@@ -21,7 +20,7 @@ use super::{
     raw_result,
     request::Request,
     response::{Response, parse_result},
-    round_fields::{InputRequests, RoundFields, WithRound},
+    round_fields::{RoundFields, WithRound},
 };
 use crate::session::Era;
 use pegboard_base::caller::Principal;
@@ -29,10 +28,6 @@ use pegboard_tools::outcome::{ForwardedResult, ResultKind};
 
 /// How often a server may ask for input before it must send a result.
 pub(super) const MAX_ROUNDS: usize = 8;
-/// The longest `requestState` that is sent back.
-const MAX_STATE: usize = 64 << 10;
-/// The most input requests in one round.
-const MAX_REQUESTS: usize = 16;
 
 /// A request that may take several rounds. Its params are the same in each.
 pub(super) struct RoundsRequest<'a> {
@@ -118,15 +113,6 @@ pub(super) trait RoundsResult: DeserializeOwned {
     }
 }
 
-/// One input request.
-#[derive(Default, Deserialize)]
-struct InputRequest {
-    #[serde(default)]
-    method: String,
-    #[serde(default)]
-    params: Option<Box<RawValue>>,
-}
-
 /// The response after the last round.
 pub(super) enum FinalResponse<T> {
     Result(T),
@@ -149,7 +135,7 @@ impl Session {
                 .await;
             let response = match response {
                 Err(fault) if self.needs_url_elicitation(&fault, request) => {
-                    Box::pin(self.elicit_urls(fault, request.patience, request.on_behalf)).await?;
+                    Box::pin(self.answers().elicit_urls(fault, request.patience, request.on_behalf)).await?;
                     continue;
                 }
                 response => response?,
@@ -164,7 +150,7 @@ impl Session {
             match round.result_type.as_deref() {
                 None | Some("complete") => return Ok(FinalResponse::Result(result)),
                 Some("input_required") => {
-                    let answers = Box::pin(self.input_params(round, request.patience, request.on_behalf)).await?;
+                    let answers = Box::pin(self.answers().collect(round, request.patience, request.on_behalf)).await?;
                     input = request
                         .pass_on
                         .params_without(&[request.own_params(), ROUND])
@@ -230,68 +216,6 @@ impl Session {
         self.connection.dispatcher().calls().users().note(principal);
     }
 
-    /// Collects the params that the next round adds: the requested input and the server's state.
-    async fn input_params(
-        &self,
-        round: RoundFields,
-        patience: Patience,
-        on_behalf: OnBehalf<'_>,
-    ) -> Result<Params, Fault> {
-        if let Some(state) = &round.state
-            && state.len() > MAX_STATE
-        {
-            let text = format!(
-                "the server wants {} bytes of state carried back, and {MAX_STATE} are allowed",
-                state.len()
-            );
-            return Err(Fault::unreadable(text));
-        }
-        let responses = self
-            .input_responses(round.requests.unwrap_or_default(), patience, on_behalf)
-            .await?;
-        if responses.is_empty() && round.state.is_none() {
-            return Err(Fault::unreadable("the server wants input and does not say what"));
-        }
-        let mut params = Params::default();
-        if !responses.is_empty() {
-            params = params.with("inputResponses", &responses);
-        }
-        Ok(params.with_some("requestState", round.state.as_deref()))
-    }
-
-    /// Returns the host's responses to input requests, by the server's keys.
-    pub(super) async fn input_responses(
-        &self,
-        requests: InputRequests,
-        patience: Patience,
-        on_behalf: OnBehalf<'_>,
-    ) -> Result<Map<String, Value>, Fault> {
-        if requests.len() > MAX_REQUESTS {
-            let text = format!(
-                "the server wants {} things at once, and {MAX_REQUESTS} are allowed",
-                requests.len()
-            );
-            return Err(Fault::unreadable(text));
-        }
-        let started = Instant::now();
-        let mut responses = Map::new();
-        for (key, request) in requests {
-            let InputRequest { method, params } = serde_json::from_str(request.get()).unwrap_or_default();
-            let params = RequestParams::parse(params.as_deref()).named(Some(key.clone()));
-            let asked = self.responder.asked(on_behalf);
-            let responding = self.responder.respond_directly(&method, params, asked);
-            let response = patience.total.run(responding).await;
-            match response.map_err(|_| Fault::timed_out(started))? {
-                Ok(response) => responses.insert(key, response),
-                Err((_, problem)) => {
-                    let text = format!("the server asked for `{}` in between: {problem}", method.escape_debug());
-                    return Err(Fault::unreadable(text));
-                }
-            };
-        }
-        Ok(responses)
-    }
-
     /// Returns `true` if the request failed because the user must visit a page first, and the host can send the user there.
     fn needs_url_elicitation(&self, fault: &Fault, request: &RoundsRequest<'_>) -> bool {
         fault.code() == Some(code::URL_ELICITATION_REQUIRED)
@@ -300,34 +224,11 @@ impl Session {
             && self.responder.offers_url_elicitation(request.on_behalf)
     }
 
-    /// Sends the user to the pages in the error, and waits until the user has finished there. Returns the error if that fails.
-    async fn elicit_urls(&self, fault: Fault, patience: Patience, on_behalf: OnBehalf<'_>) -> Result<(), Fault> {
-        let FaultKind::Error(error) = &fault.kind else {
-            return Err(fault);
-        };
-        let requests = error.data.as_ref().and_then(|data| data.get("elicitations"));
-        let requests = requests.and_then(Value::as_array).cloned().unwrap_or_default();
-        if requests.is_empty() || requests.len() > MAX_REQUESTS {
-            return Err(fault);
-        }
-        let eliciting = async {
-            for request in requests {
-                let asked = self.responder.asked(on_behalf);
-                match self.responder.elicit_url(request, asked).await {
-                    Ok((ElicitAnswer::Finished, _)) => {}
-                    Ok((ElicitAnswer::Accept(_), Some(id))) => match self.connection.dispatcher().notifications() {
-                        Some(notifications) => notifications.until_completed(&id).await,
-                        None => return false,
-                    },
-                    Ok((ElicitAnswer::Accept(_), None)) => {}
-                    Ok((ElicitAnswer::Decline | ElicitAnswer::Cancel, _)) | Err(_) => return false,
-                }
-            }
-            true
-        };
-        match patience.total.run(eliciting).await {
-            Ok(true) => Ok(()),
-            Ok(false) | Err(_) => Err(fault),
+    /// Answers the server's requests for input.
+    pub(super) fn answers(&self) -> InputAnswers<'_> {
+        InputAnswers {
+            responder: &self.responder,
+            notifications: self.connection.dispatcher().notifications(),
         }
     }
 }

@@ -3,8 +3,7 @@
 use std::{sync::Arc, time::Duration};
 
 use arc_swap::Guard;
-use pegboard_protocol::{Version, capability, method};
-use serde_json::Value;
+use pegboard_protocol::method;
 use tokio::time::Instant;
 
 use super::{
@@ -16,7 +15,6 @@ use crate::transport::{Inbox as _, WireEnd};
 use pegboard_base::{deadline::Deadline, name::ServerName};
 use pegboard_config::Limits;
 use pegboard_mask::{Masker, ServerMasker};
-use pegboard_tools::catalog::HeaderRule;
 
 /// An initialised session with a server.
 #[derive(Debug)]
@@ -51,20 +49,9 @@ impl Session {
         self.connection.dispatcher().list_changed.notified().await;
     }
 
-    /// Acts as if the server had sent a list change notification.
-    pub(super) fn assume_list_changed(&self) {
-        self.connection.dispatcher().list_changed.notify_one();
-    }
-
     /// Returns `true` if the server declares list change notifications, and has not rejected a request for them.
     pub fn sends_list_changed(&self) -> bool {
-        let kinds = ["tools", "resources", "prompts"];
-        !self.applied.rejects_listening() && kinds.iter().any(|kind| self.declares_list_changed(kind))
-    }
-
-    pub(super) fn declares_list_changed(&self, kind: &str) -> bool {
-        let capability = self.peer.capabilities.get(kind);
-        capability.and_then(|capability| capability.get("listChanged")) == Some(&Value::Bool(true))
+        self.applied.may_listen() && self.peer.declares_any_list_changed()
     }
 
     /// Probes the server within `limit`: with `ping`, or with `server/discover` in the era without `ping`. If that fails, the probe lists the
@@ -79,7 +66,7 @@ impl Session {
             },
             deadline,
         );
-        if !self.offers("tools") {
+        if !self.peer.offers("tools") {
             return match ping.await {
                 Err(fault) if fault.is_response() => Ok(()),
                 result => result,
@@ -115,41 +102,32 @@ impl Session {
         self.connection.dispatcher().masker()
     }
 
-    /// Masks on a blocking thread: resources, prompts and catalogs may be megabytes long. Content that is not masked in time is withheld.
+    /// Masks on a blocking thread, for at most as long as a call may take.
     pub(super) async fn mask_blocking<T: Send + 'static>(
         &self,
         mask: impl FnOnce(&Masker) -> T + Send + 'static,
     ) -> Result<T, Fault> {
-        let masker = Guard::into_inner(self.masker().current());
-        let (started, deadline) = (Instant::now(), self.patience().total);
-        match deadline.run(tokio::task::spawn_blocking(move || mask(&masker))).await {
-            Ok(Ok(masked)) => Ok(masked),
-            Ok(Err(_)) => Err(Fault::unreadable("hiding the secrets in it failed, so it is withheld")),
-            Err(_) => Err(Fault::timed_out(started)),
-        }
+        mask_blocking(self.masker(), self.patience().total, mask).await
     }
 
     /// The timeouts of a call, by the server's config.
     pub(super) fn patience(&self) -> Patience {
-        Patience {
-            idle: self.limits.call_timeout,
-            total: Deadline::within(self.limits.call_total_timeout),
-        }
+        Patience::from(&self.limits)
     }
 
     /// Returns the time since the last message of the server.
     pub fn idle_for(&self) -> Duration {
-        self.connection.dispatcher().idle_for()
+        self.connection.dispatcher().liveness().idle_for()
     }
 
     /// Notes that a request failed on its way to the server or back.
     pub fn note_failure(&self) {
-        self.connection.dispatcher().note_failure();
+        self.connection.dispatcher().liveness().note_failure();
     }
 
     /// Whether a request has failed on its way since the last message of the server, so that the server may be gone.
     pub fn is_in_doubt(&self) -> bool {
-        self.connection.dispatcher().is_in_doubt()
+        self.connection.dispatcher().liveness().is_in_doubt()
     }
 
     /// Waits for the end of the session.
@@ -176,23 +154,19 @@ impl Session {
     pub fn pid(&self) -> Option<u32> {
         self.connection.wire().pid()
     }
+}
 
-    /// Returns `true` if the server declares this capability.
-    pub fn offers(&self, capability: &str) -> bool {
-        let declared = self.peer.capabilities.get(capability);
-        match capability {
-            // The oldest version has completions without a capability for them.
-            capability::COMPLETIONS if &*self.peer.version == Version::V2024_11_05.as_str() => {
-                self.offers(capability::PROMPTS) || self.offers(capability::RESOURCES)
-            }
-            _ => declared.is_some_and(|value| !value.is_null()),
-        }
-    }
-
-    pub(super) fn header_rule(&self) -> HeaderRule {
-        match self.peer.era {
-            Era::Modern => HeaderRule::Enforced,
-            Era::Legacy => HeaderRule::Ignored,
-        }
+/// Masks on a blocking thread: resources, prompts and catalogs may be megabytes long. Content that is not masked in time is withheld.
+pub(super) async fn mask_blocking<T: Send + 'static>(
+    masker: &ServerMasker,
+    deadline: Deadline,
+    mask: impl FnOnce(&Masker) -> T + Send + 'static,
+) -> Result<T, Fault> {
+    let masker = Guard::into_inner(masker.current());
+    let started = Instant::now();
+    match deadline.run(tokio::task::spawn_blocking(move || mask(&masker))).await {
+        Ok(Ok(masked)) => Ok(masked),
+        Ok(Err(_)) => Err(Fault::unreadable("hiding the secrets in it failed, so it is withheld")),
+        Err(_) => Err(Fault::timed_out(started)),
     }
 }

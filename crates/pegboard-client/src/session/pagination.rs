@@ -8,10 +8,10 @@ use serde_json::{Map, Value};
 use tokio::task::JoinHandle;
 
 use super::{
+    catalog_listing::Lister,
     connection::InFlight,
     fault::{Fault, Flaw},
     json_rpc::Params,
-    mcp_session::Session,
     patience::Patience,
     request::Request,
     response::Response,
@@ -26,7 +26,7 @@ const MAX_CURSOR: usize = 64 << 10;
 /// Pages with more tools than this, and [long](LONG) pages, are parsed on blocking threads, this many tools at a time.
 const CHUNK: usize = 250;
 
-impl Session {
+impl Lister<'_> {
     /// Lists the items of all pages.
     pub(super) async fn list(
         &self,
@@ -71,7 +71,7 @@ impl Session {
 
     fn pages(&self, method: &'static str, key: &'static str, deadline: Deadline) -> Pages<'_> {
         let mut pages = Pages {
-            session: self,
+            lister: self,
             method,
             key,
             deadline,
@@ -119,7 +119,7 @@ impl ParsingChunks {
 
 /// A paginated list, one page at a time.
 struct Pages<'a> {
-    session: &'a Session,
+    lister: &'a Lister<'a>,
     method: &'static str,
     key: &'static str,
     deadline: Deadline,
@@ -138,7 +138,7 @@ impl Pages<'_> {
     fn send(&mut self, cursor: Option<&str>) {
         let params = Params::default().with_some("cursor", cursor);
         let request = Request::new(self.method, params);
-        self.in_flight = Some(self.session.connection.send_request(&request, |_| ()));
+        self.in_flight = Some(self.lister.connection.send_request(&request, |_| ()));
     }
 
     /// Returns the items of the next page, or `None` after the last one that fits. A list with too many items or pages gets a warning, because
@@ -161,11 +161,11 @@ impl Pages<'_> {
         partial.bytes += self.bytes;
         partial.restrict_freshness(freshness);
         match next {
-            Some(_) if self.items > self.session.limits.max_items => {
+            Some(_) if self.items > self.lister.limits.max_items => {
                 self.truncate_surplus(&mut items);
                 partial.catalog.warnings.push(self.left_out_rest());
             }
-            Some(_) if self.count >= self.session.limits.max_pages => {
+            Some(_) if self.count >= self.lister.limits.max_pages => {
                 partial.catalog.warnings.push(self.left_out_pages());
             }
             None => {
@@ -197,14 +197,14 @@ impl Pages<'_> {
 
     /// Truncates the last page to the item limit. Returns how many items that dropped.
     fn truncate_surplus(&self, items: &mut Vec<Item>) -> usize {
-        let surplus = self.items.saturating_sub(self.session.limits.max_items);
+        let surplus = self.items.saturating_sub(self.lister.limits.max_items);
         items.truncate(items.len().saturating_sub(surplus));
         surplus
     }
 
     /// The warning about a list with further pages.
     fn left_out_rest(&self) -> ListWarning {
-        let (key, limit) = (self.key, self.session.limits.max_items);
+        let (key, limit) = (self.key, self.lister.limits.max_items);
         self.left_out(&format!("the {key} after the first {limit}"))
     }
 
@@ -218,7 +218,7 @@ impl Pages<'_> {
     }
 
     fn left_out(&self, what: &str) -> ListWarning {
-        let limit = self.session.limits.max_items;
+        let limit = self.lister.limits.max_items;
         let message = format!("{what} were left out: the limit is {limit} (`max_items` of the server)");
         ListWarning::new(Code::ListWarning, message)
     }

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use pegboard_base::deadline::Deadline;
+use pegboard_config::Limits;
 
 /// How long a caller waits for a response.
 #[derive(Debug, Clone, Copy)]
@@ -19,6 +20,16 @@ impl Patience {
         Self {
             idle: Duration::from_secs(24 * 3600),
             total: deadline,
+        }
+    }
+}
+
+impl From<&Limits> for Patience {
+    /// The timeouts of a call that begins now, by the server's config.
+    fn from(limits: &Limits) -> Self {
+        Self {
+            idle: limits.call_timeout,
+            total: Deadline::within(limits.call_total_timeout),
         }
     }
 }

@@ -7,18 +7,22 @@ use serde_json::{Map, Value};
 use tokio::{sync::watch, time::Instant};
 
 use super::{
-    applied_state::{Revisions, revisions_of},
+    applied_state::{AppliedState, Revisions, revisions_of},
+    connection::RpcConnection,
     desired_state::{Desired, DesiredLogLevel, DesiredState},
     fault::Fault,
     json_rpc::Params,
     log_level::LogLevel,
     mcp_session::Session,
     patience::Patience,
+    peer_info::PeerInfo,
     request::Request,
     root::Root,
 };
 use crate::session::Era;
 use pegboard_base::deadline::Deadline;
+use pegboard_config::Limits;
+use pegboard_mask::ServerMasker;
 
 /// The backoff before a lost notification stream is reopened.
 const MIN_LISTEN_BACKOFF: Duration = Duration::from_secs(1);
@@ -27,20 +31,61 @@ const MAX_LISTEN_BACKOFF: Duration = Duration::from_secs(60);
 const ACKNOWLEDGE_TIMEOUT: Duration = Duration::from_secs(10);
 
 impl Session {
-    fn desired_state(&self) -> &Arc<DesiredState> {
-        &self.responder.desired_state
-    }
-
     /// Reconciles the session with the desired state, for as long as it is polled.
     pub async fn reconcile(&self) -> Infallible {
+        let reconciler = Reconciler {
+            connection: &self.connection,
+            peer: &self.peer,
+            limits: &self.limits,
+            desired_state: &self.responder.desired_state,
+            applied: &self.applied,
+            has_offered_roots: self.has_offered_roots,
+            is_for_questions: self.is_for_questions,
+        };
         match self.peer.era {
-            Era::Legacy => self.reconcile_by_requests().await,
-            Era::Modern => self.reconcile_by_listening().await,
+            Era::Legacy => reconciler.reconcile_by_requests().await,
+            Era::Modern => reconciler.reconcile_by_listening().await,
         }
     }
 
+    /// Waits until the server has accepted or rejected this or a later revision of a subscription.
+    pub async fn until_subscribed(&self, uri: &str, revision: u64) -> Result<(), String> {
+        self.applied.until_subscribed(uri, revision).await
+    }
+
+    /// Waits until the server has accepted or rejected this or a later revision of the log level.
+    pub async fn until_level_set(&self, revision: u64) -> Result<(), String> {
+        self.applied.until_level_set(revision).await
+    }
+}
+
+/// Applies the desired state to one connection, and records what the server has accepted.
+struct Reconciler<'a> {
+    connection: &'a RpcConnection,
+    peer: &'a PeerInfo,
+    limits: &'a Limits,
+    desired_state: &'a DesiredState,
+    applied: &'a AppliedState,
+    has_offered_roots: bool,
+    is_for_questions: bool,
+}
+
+impl Reconciler<'_> {
+    fn masker(&self) -> &ServerMasker {
+        self.connection.dispatcher().masker()
+    }
+
+    fn sends_list_changed(&self) -> bool {
+        self.applied.may_listen() && self.peer.declares_any_list_changed()
+    }
+
+    /// Acts as if the server had sent a list change notification.
+    fn assume_list_changed(&self) {
+        self.connection.dispatcher().list_changed.notify_one();
+    }
+
     async fn reconcile_by_requests(&self) -> Infallible {
-        let mut watch = self.desired_state().desired();
+        let mut watch = self.desired_state.desired();
         let mut last_roots = None;
         let mut is_first = true;
         loop {
@@ -95,7 +140,10 @@ impl Session {
         let params = Params::default().with("level", desired.level.as_str());
         let result = self
             .connection
-            .request(Request::new(method::LOGGING_SET_LEVEL, params), self.patience())
+            .request(
+                Request::new(method::LOGGING_SET_LEVEL, params),
+                Patience::from(self.limits),
+            )
             .await;
         let result = result.map(drop).map_err(|fault| fault.to_string());
         self.applied.level.send_replace(Some((desired, result)));
@@ -123,27 +171,30 @@ impl Session {
             });
             if is_first && is_accepted {
                 // The resource may have changed while there was no session.
-                self.desired_state().publish_resource_updated(&uri, self.masker());
+                self.desired_state.publish_resource_updated(&uri, self.masker());
             }
         }
     }
 
     async fn resource_request(&self, method: &'static str, uri: &str) -> Result<(), Fault> {
         let request = Request::new(method, Params::default().with("uri", uri)).about(uri);
-        self.connection.request(request, self.patience()).await.map(drop)
+        self.connection
+            .request(request, Patience::from(self.limits))
+            .await
+            .map(drop)
     }
 
     /// Keeps one `subscriptions/listen` request open, which the newest era requires for notifications. It is replaced when the desired
     /// subscriptions change, and retried when it ends. The catalog is then listed again, because notifications may have been missed.
     async fn reconcile_by_listening(&self) -> Infallible {
-        let mut watch = self.desired_state().desired();
+        let mut watch = self.desired_state.desired();
         let mut backoff = MIN_LISTEN_BACKOFF;
         let mut publishes_all = true;
         loop {
             let desired = watch.borrow_and_update().clone();
             self.apply_log_level(desired.level);
             let revisions = revisions_of(&desired);
-            if self.applied.rejects_listening() || (revisions.is_empty() && !self.sends_list_changed()) {
+            if !self.applied.may_listen() || (revisions.is_empty() && !self.sends_list_changed()) {
                 self.applied
                     .reject_all(&revisions, "the server does not send notifications");
                 if watch.changed().await.is_err() {
@@ -217,7 +268,7 @@ impl Session {
             ("resources", "resourcesListChanged"),
             ("prompts", "promptsListChanged"),
         ] {
-            if self.declares_list_changed(kind) {
+            if self.peer.declares_list_changed(kind) {
                 filter.insert(field.to_owned(), Value::Bool(true));
             }
         }
@@ -269,19 +320,9 @@ impl Session {
             };
             applied.insert(uri.clone(), (*revision, result));
             if is_accepted && (publishes_all || before.contains(uri)) {
-                self.desired_state().publish_resource_updated(uri, self.masker());
+                self.desired_state.publish_resource_updated(uri, self.masker());
             }
         }
         self.applied.subscriptions.send_replace(applied);
-    }
-
-    /// Waits until the server has accepted or rejected this or a later revision of a subscription.
-    pub async fn until_subscribed(&self, uri: &str, revision: u64) -> Result<(), String> {
-        self.applied.until_subscribed(uri, revision).await
-    }
-
-    /// Waits until the server has accepted or rejected this or a later revision of the log level.
-    pub async fn until_level_set(&self, revision: u64) -> Result<(), String> {
-        self.applied.until_level_set(revision).await
     }
 }

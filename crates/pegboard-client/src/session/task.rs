@@ -111,21 +111,34 @@ impl Task {
 }
 
 impl Session {
+    /// The tasks that the server runs.
+    pub fn tasks(&self) -> Tasks<'_> {
+        Tasks { session: self }
+    }
+}
+
+/// The tasks of one server: their states, results and cancellation.
+#[derive(Debug, Clone, Copy)]
+pub struct Tasks<'a> {
+    session: &'a Session,
+}
+
+impl Tasks<'_> {
     /// Polls a task until it has ended, and returns its result. Dropping the future cancels the task.
-    pub(super) async fn await_or_cancel_task(
-        &self,
+    pub(super) async fn await_or_cancel(
+        self,
         task: Task,
         patience: Patience,
         on_behalf: OnBehalf<'_>,
         mut context: TaskContext,
     ) -> Result<CallResult, Fault> {
         let cancel_on_drop = CancelOnDrop {
-            connection: &self.connection,
+            connection: &self.session.connection,
             id: task.id.clone(),
             owner: context.in_flight.as_ref().map(|call| call.owner().clone()),
-            is_armed: self.cancels_tasks(),
+            is_armed: self.session.peer.cancels_tasks(),
         };
-        let result = self.await_task(task, patience, on_behalf, &mut context).await;
+        let result = self.await_result(task, patience, on_behalf, &mut context).await;
         match &result {
             // The task may still run if polling failed.
             Err(fault) if fault.code().is_none() => drop(cancel_on_drop),
@@ -135,16 +148,16 @@ impl Session {
     }
 
     /// Registers the caller of a task that was started in another session, so that the server's questions for the task reach it.
-    pub fn adopt(&self, context: &mut TaskContext, on_behalf: OnBehalf<'_>) {
-        let calls = self.connection.dispatcher().calls();
+    pub fn adopt(self, context: &mut TaskContext, on_behalf: OnBehalf<'_>) {
+        let calls = self.session.connection.dispatcher().calls();
         if !context.in_flight.as_ref().is_some_and(|call| call.is_on(calls)) {
-            context.in_flight = self.register(on_behalf);
+            context.in_flight = self.session.register(on_behalf);
         }
     }
 
     /// Polls a task until it has ended, and returns its result. Dropping the future leaves the task running.
-    pub async fn await_task(
-        &self,
+    pub async fn await_result(
+        self,
         task: Task,
         patience: Patience,
         on_behalf: OnBehalf<'_>,
@@ -158,34 +171,34 @@ impl Session {
         };
         let result = tokio::select! {
             biased;
-            result = self.poll_task(task, terms, context.progress.as_mut()) => result,
-            never = self.listen_to_task(&id, terms) => match never {},
+            result = self.poll(task, terms, context.progress.as_mut()) => result,
+            never = self.listen(&id, terms) => match never {},
         };
         // After an error in response to a poll the task may still run and ask.
         let has_ended = result.is_ok();
         if has_ended && let Some(call) = &mut context.in_flight {
             call.complete();
         }
-        result.map_err(|fault| fault.masked(self.masker()))
+        result.map_err(|fault| fault.masked(self.session.masker()))
     }
 
-    async fn poll_task(
-        &self,
+    async fn poll(
+        self,
         mut task: Task,
         terms: PollTerms<'_>,
         progress: Option<&mut ProgressSubscription>,
     ) -> Result<CallResult, Fault> {
-        let mut polling = TaskPolling::new(self, &task.id, terms, progress);
+        let mut polling = TaskPolling::new(self.session, &task.id, terms, progress);
         let mut inputs = TaskInputs::default();
         loop {
             polling.report_message(&task.state);
-            match (task.state.status, self.peer.era) {
+            match (task.state.status, self.session.peer.era) {
                 (TaskStatus::Working, _) => {}
                 (TaskStatus::Cancelled, _) => {
                     return Err(task_fault(&task, code::REQUEST_CANCELLED, "the task was cancelled"));
                 }
                 // In this era the server sends its input requests while `tasks/result` is pending.
-                (_, Era::Legacy) => return self.task_result(&task.id, terms).await,
+                (_, Era::Legacy) => return self.request_result(&task.id, terms).await,
                 (TaskStatus::InputRequired, Era::Modern) => {
                     let requests = task.input_requests.take().unwrap_or_default();
                     self.send_input(&task.id, requests, &mut inputs, terms).await?;
@@ -203,7 +216,7 @@ impl Session {
     }
 
     /// Waits for the poll interval and polls the task. Retries polls that fail in the transport, which is safe: a poll changes nothing.
-    async fn next_state(&self, task: &Task, polling: &mut TaskPolling<'_>) -> Result<Task, Fault> {
+    async fn next_state(self, task: &Task, polling: &mut TaskPolling<'_>) -> Result<Task, Fault> {
         let (mut lost, terms) = (0, polling.terms);
         let patience = terms.patience;
         loop {
@@ -235,58 +248,53 @@ impl Session {
 
     /// Requests the notifications of a long-running task, in the era in which they must be requested. Failure is ignored: the task is
     /// polled anyway.
-    async fn listen_to_task(&self, id: &str, terms: PollTerms<'_>) -> Infallible {
-        if self.peer.era == Era::Modern {
+    async fn listen(self, id: &str, terms: PollTerms<'_>) -> Infallible {
+        if self.session.peer.era == Era::Modern {
             tokio::time::sleep(LISTEN_AFTER).await;
             let mut filter = Map::new();
             filter.insert("taskIds".to_owned(), Value::from(vec![id]));
             let params = Params::default().with("notifications", &filter);
-            let request = terms.of(Request::new(method::SUBSCRIPTIONS_LISTEN, params));
+            let request = terms.sign(Request::new(method::SUBSCRIPTIONS_LISTEN, params));
             let until = Patience::until(terms.patience.total);
-            let _ = self.connection.request(request, until).await;
+            let _ = self.session.connection.request(request, until).await;
         }
         std::future::pending().await
     }
 
     /// Polls a task once.
-    pub async fn task_state(&self, id: &str, patience: Patience) -> Result<Task, Fault> {
+    pub async fn state(self, id: &str, patience: Patience) -> Result<Task, Fault> {
         self.request_state(task_request(method::TASKS_GET, id), patience).await
     }
 
-    async fn request_state(&self, request: Request<'_>, patience: Patience) -> Result<Task, Fault> {
-        let result = self.connection.request(request, patience).await?;
+    async fn request_state(self, request: Request<'_>, patience: Patience) -> Result<Task, Fault> {
+        let result = self.session.connection.request(request, patience).await?;
         match parse_result::<Task>(&result) {
-            Ok(task) => Ok(task.masked(self.masker())),
-            Err(fault) => Err(fault.masked(self.masker())),
+            Ok(task) => Ok(task.masked(self.session.masker())),
+            Err(fault) => Err(fault.masked(self.session.masker())),
         }
     }
 
     /// Requests the result of a task, in the era that has `tasks/result`. The response comes when the task has ended.
-    async fn task_result(&self, id: &str, terms: PollTerms<'_>) -> Result<CallResult, Fault> {
+    async fn request_result(self, id: &str, terms: PollTerms<'_>) -> Result<CallResult, Fault> {
         let until = Patience::until(terms.patience.total);
         let request = terms.request(method::TASKS_RESULT, id);
-        let result = self.connection.request(request, until).await?;
+        let result = self.session.connection.request(request, until).await?;
         parse_result(&result)
     }
 
-    /// Returns `true` if tasks can be cancelled. In the era without a handshake, every server with tasks supports that.
-    pub fn cancels_tasks(&self) -> bool {
-        let tasks = self.peer.capabilities.get("tasks");
-        let cancels = tasks
-            .and_then(|tasks| tasks.get("cancel"))
-            .is_some_and(|cancel| !cancel.is_null());
-        cancels || self.peer.era == Era::Modern
-    }
-
     /// Requests the cancellation of a task. The server decides whether it ends.
-    pub async fn cancel_task(&self, id: &str) -> Result<(), Fault> {
+    pub async fn cancel(self, id: &str) -> Result<(), Fault> {
         let request = task_request(method::TASKS_CANCEL, id);
-        self.connection.request(request, self.patience()).await.map(drop)
+        self.session
+            .connection
+            .request(request, self.session.patience())
+            .await
+            .map(drop)
     }
 
     /// Responds to the input requests of a task, each once: the server lists a request until it has processed the response.
     async fn send_input(
-        &self,
+        self,
         id: &str,
         mut requests: InputRequests,
         inputs: &mut TaskInputs,
@@ -302,10 +310,10 @@ impl Session {
         inputs.rounds += 1;
         inputs.answered.extend(requests.keys().cloned());
         let (patience, on_behalf) = (terms.patience, terms.on_behalf);
-        let responses = self.input_responses(requests, patience, on_behalf).await?;
+        let responses = self.session.answers().respond(requests, patience, on_behalf).await?;
         let mut request = terms.request(method::TASKS_UPDATE, id);
         request.params = request.params.with("inputResponses", &responses);
-        self.connection.request(request, patience).await.map(drop)
+        self.session.connection.request(request, patience).await.map(drop)
     }
 }
 
@@ -320,11 +328,11 @@ struct PollTerms<'a> {
 impl<'a> PollTerms<'a> {
     /// A request about the task.
     fn request(self, method: &'static str, id: &'a str) -> Request<'a> {
-        self.of(task_request(method, id))
+        self.sign(task_request(method, id))
     }
 
-    /// The request in the name of the caller.
-    fn of(self, request: Request<'a>) -> Request<'a> {
+    /// Sends the request in the name of the caller.
+    fn sign(self, request: Request<'a>) -> Request<'a> {
         Request {
             offers: self.on_behalf.offers(),
             owner: self.owner,

@@ -1,9 +1,6 @@
 //! Sends a `tools/call` request, and waits for its result through input rounds and tasks.
 
-use pegboard_protocol::{
-    capability::{self, extension},
-    method,
-};
+use pegboard_protocol::method;
 use serde_json::{Map, Value, value::RawValue};
 
 use super::{
@@ -85,7 +82,7 @@ impl Session {
             Ok(CallResponse::Result(result)) => return Ok(mark_input(result)),
             // Boxed, because it is rare and would enlarge the future of every call.
             Ok(CallResponse::Task(task, context)) => {
-                Box::pin(self.await_or_cancel_task(*task, patience, on_behalf, context))
+                Box::pin(self.tasks().await_or_cancel(*task, patience, on_behalf, context))
             }
             Err(fault) => return Err(fault),
         };
@@ -157,20 +154,7 @@ impl Session {
             TaskSupport::Optional => call.as_task,
             TaskSupport::Forbidden => false,
         };
-        is_wanted && self.offers_tasks()
-    }
-
-    /// Returns `true` if the server can run tool calls as tasks.
-    pub fn offers_tasks(&self) -> bool {
-        let capabilities = &self.peer.capabilities;
-        let at = |path: &[&str]| {
-            let first = capabilities.get(path[0]);
-            path[1..].iter().try_fold(first?, |value, key| value.get(key))
-        };
-        match self.peer.era {
-            Era::Legacy => at(&[capability::TASKS, "requests", "tools", "call"]).is_some(),
-            Era::Modern => at(&[capability::EXTENSIONS, extension::TASKS]).is_some(),
-        }
+        is_wanted && self.peer.offers_tasks()
     }
 }
 

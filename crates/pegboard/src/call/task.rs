@@ -121,7 +121,7 @@ pub(crate) async fn attach_task(
     let server = &route.server;
     let live = server.live(deadline).await;
     let live = live.map_err(|outage| unavailable(server.name().as_str(), &outage))?;
-    if !live.session.offers_tasks() {
+    if !live.session.peer.offers_tasks() {
         let message = format!("server `{}` does not offer tasks", server.name());
         return Err(Failure::new(Kind::Unavailable, message));
     }
@@ -130,7 +130,7 @@ pub(crate) async fn attach_task(
         total: deadline,
     };
     let response = request(&route, &live, deadline, |live| async move {
-        live.session.task_state(id, patience).await
+        live.session.tasks().state(id, patience).await
     });
     let task = response.await.map_err(|fault| {
         let what = format!("taking up a task of {}", route.name_for(view.audience));
@@ -216,7 +216,8 @@ async fn finish(
 
 /// Returns whether a call can run as a task. In the modern era the server decides that for each call; before, the tool declares it.
 fn runs_as_task(route: &Route, session: &Session) -> bool {
-    session.offers_tasks() && (session.peer.era == Era::Modern || route.tool.task_support != TaskSupport::Forbidden)
+    session.peer.offers_tasks()
+        && (session.peer.era == Era::Modern || route.tool.task_support != TaskSupport::Forbidden)
 }
 
 /// Sends a request about a task. Retries once on a new session if the session is lost: these requests are safe to retry.
@@ -273,7 +274,7 @@ impl TaskHandle {
             total: Deadline::within(limits.call_timeout),
         };
         let response = request(&self.route, &self.live, patience.total, |live| async move {
-            live.session.task_state(&task.id, patience).await
+            live.session.tasks().state(&task.id, patience).await
         });
         let what = || format!("asking after the task of {}", self.shown_name());
         response
@@ -361,7 +362,7 @@ impl TaskHandle {
         let Stage::Running(task, _) = &self.stage else {
             return Ok(());
         };
-        if !self.live.session.cancels_tasks() {
+        if !self.live.session.peer.cancels_tasks() {
             let message = format!(
                 "server `{}` does not let its tasks be cancelled",
                 self.route.server.name()
@@ -370,7 +371,7 @@ impl TaskHandle {
         }
         let deadline = Deadline::within(self.route.server.config().limits.call_timeout);
         let response = request(&self.route, &self.live, deadline, |live| async move {
-            live.session.cancel_task(&task.id).await
+            live.session.tasks().cancel(&task.id).await
         });
         let what = || format!("cancelling the task of {}", self.shown_name());
         response.await.map_err(|fault| failed(&self.route, &fault, &what()))
@@ -392,8 +393,11 @@ async fn follow(
     };
     let mut lost = 0;
     loop {
-        live.session.adopt(context, on_behalf);
-        let result = live.session.await_task(task.clone(), patience, on_behalf, context);
+        live.session.tasks().adopt(context, on_behalf);
+        let result = live
+            .session
+            .tasks()
+            .await_result(task.clone(), patience, on_behalf, context);
         match result.await {
             Err(fault) if fault.loses_session() && lost < MAX_LOST_SESSIONS => {
                 lost += 1;

@@ -8,7 +8,6 @@ use std::{
     time::Duration,
 };
 
-use arc_swap::ArcSwapOption;
 use tokio::sync::{mpsc, watch};
 use tokio_util::{
     sync::{CancellationToken, DropGuard},
@@ -19,18 +18,17 @@ use super::{
     closing_links::ClosingLinks,
     connection_plan::ConnectionPlan,
     event_publisher::LinkReporter,
-    health_check::{HealthCheck, HealthChecks},
+    health_check::HealthCheck,
     known_catalog::KnownCatalog,
     link_context::LinkContext,
-    link_holders::Holders,
+    link_parts::LinkParts,
     link_usage::{ReleaseNotifier, Usage, UseGuard},
     outage::Outage,
-    phase::{Live, Phase, Ready},
+    phase::{Live, Phase},
     predecessors::Predecessors,
     revision::Revision,
     supervisor::{Command, History, Supervisor},
 };
-use pegboard_base::sync::RwLock;
 use pegboard_base::{deadline::Deadline, name::ServerName};
 
 /// How often a waiting caller sends its command again, in case the supervisor's channel was full.
@@ -46,19 +44,12 @@ pub(super) struct Link(Arc<LinkInner>);
 
 #[derive(Debug)]
 struct LinkInner {
-    plan: Arc<RwLock<Arc<ConnectionPlan>>>,
+    parts: LinkParts,
     /// The name of the server that the link was created for. The tools in its catalogue carry this name.
     name: ServerName,
     phase: watch::Receiver<Phase>,
-    /// Mirrors the phase while it is `Ready`. Every call reads it, so reading takes no lock.
-    ready: Arc<ArcSwapOption<Ready>>,
     /// Commands to the supervisor. A full channel drops commands; callers that wait for an effect send theirs again.
     commands: mpsc::Sender<Command>,
-    checks: Arc<HealthChecks>,
-    known: Arc<KnownCatalog>,
-    usage: Arc<Usage>,
-    holders: Arc<Holders>,
-    predecessors: Arc<Predecessors>,
     tasks: TaskTracker,
     /// Tracks the tasks of links without leases until they have ended.
     closing: Arc<ClosingLinks>,
@@ -89,7 +80,6 @@ impl Link {
         context: &LinkContext,
     ) -> (Self, Supervisor) {
         let (publish, phase) = watch::channel(Phase::Idle);
-        let ready = Arc::<ArcSwapOption<Ready>>::default();
         let name = plan.spec.name.clone();
         let (commands, receiver) = mpsc::channel(COMMANDS);
         let (tasks, stop) = (TaskTracker::new(), CancellationToken::new());
@@ -97,14 +87,11 @@ impl Link {
         tasks.close();
         let closing = TaskTracker::new();
         closing.close();
-        let (usage, holders) = (Usage::new(released), Arc::<Holders>::default());
-        let (checks, predecessors) = (Arc::<HealthChecks>::default(), Arc::<Predecessors>::default());
-        let plan = Arc::new(RwLock::new(Arc::new(plan)));
+        let parts = LinkParts::new(plan, known, Usage::new(released));
         let supervisor = Supervisor {
-            plan: plan.clone(),
+            parts: parts.clone(),
             list_scope: context.list_scope,
             phase: publish,
-            ready: ready.clone(),
             commands: receiver,
             revision,
             generations: context.generations.clone(),
@@ -113,25 +100,14 @@ impl Link {
             processes: context.processes.clone(),
             process: None,
             history: History::new(&context.backoff),
-            checks: checks.clone(),
-            known: known.clone(),
-            usage: usage.clone(),
-            holders: holders.clone(),
-            predecessors: predecessors.clone(),
             closing,
             tasks: tasks.clone(),
         };
         let link = Self(Arc::new(LinkInner {
-            plan,
+            parts,
             name,
             phase,
-            ready,
             commands,
-            checks,
-            known,
-            usage,
-            holders,
-            predecessors,
             _stops_on_drop: stop.clone().drop_guard(),
             closing: context.closing.clone(),
             tasks,
@@ -145,7 +121,7 @@ impl Link {
     }
 
     pub(super) fn plan(&self) -> Arc<ConnectionPlan> {
-        self.0.plan.read().clone()
+        self.0.parts.plan()
     }
 
     /// The name of the server that the link was created for.
@@ -158,27 +134,27 @@ impl Link {
     }
 
     pub(super) fn known(&self) -> &KnownCatalog {
-        &self.0.known
+        &self.0.parts.known
     }
 
     /// The servers that must have ended before the connection is made.
     pub(super) fn predecessors(&self) -> &Predecessors {
-        &self.0.predecessors
+        &self.0.parts.predecessors
     }
 
     /// The newest health check.
     pub(super) fn last_check(&self) -> Option<HealthCheck> {
-        self.0.checks.last()
+        self.0.parts.checks.last()
     }
 
     /// How many requests use the connection now.
     pub(super) fn uses(&self) -> usize {
-        self.0.usage.count()
+        self.0.parts.usage.count()
     }
 
     /// Registers a use of the connection. Returns `None` while the connection is being closed because it was idle.
     pub(super) fn begin_use(&self) -> Option<Arc<UseGuard>> {
-        self.0.usage.begin()
+        self.0.parts.usage.begin()
     }
 
     pub(super) fn send(&self, command: Command) {
@@ -187,14 +163,14 @@ impl Link {
 
     /// Leases the link to a server that lets it idle for at most `idle`. Returns `None` if the link has ended.
     pub(super) fn lease(&self, idle: Option<Duration>, reporter: LinkReporter) -> Option<LinkLease> {
-        let number = self.0.holders.enter(idle, reporter, &self.0.phase)?;
+        let number = self.0.parts.holders.enter(idle, reporter, &self.0.phase)?;
         let link = self.clone();
         Some(LinkLease { link, number })
     }
 
     /// Returns the current session if it is ready and its generation is not `old_generation`.
     pub(super) fn live_now(&self, old_generation: u64) -> Option<Live> {
-        let ready = self.0.ready.load();
+        let ready = self.0.parts.ready.load();
         let ready = ready.as_ref().filter(|ready| ready.generation != old_generation)?;
         Some(Live::new(ready.clone()))
     }
@@ -326,7 +302,7 @@ impl LinkLease {
     /// Applies another plan and idle limit. Returns `false` and changes nothing if other servers lease the link and the plan is not
     /// compatible with it.
     pub(super) fn retune(&self, mut plan: ConnectionPlan, idle: Option<Duration>) -> bool {
-        let mut holders = self.link.0.holders.by_number.lock();
+        let mut holders = self.link.0.parts.holders.by_number.lock();
         let old = self.link.plan();
         if !old.is_compatible_with(&plan) {
             if holders.len() > 1 {
@@ -342,7 +318,7 @@ impl LinkLease {
                 // The current catalogue was masked under the old settings.
                 self.link.send(Command::Refresh);
             }
-            *self.link.0.plan.write() = Arc::new(plan);
+            *self.link.0.parts.plan.write() = Arc::new(plan);
         }
         if let Some(holder) = holders.get_mut(&self.number) {
             holder.idle = idle;
@@ -352,14 +328,14 @@ impl LinkLease {
 
     /// Sets how long the link may be idle before this server agrees to close it.
     pub(super) fn set_idle_limit(&self, idle: Option<Duration>) {
-        if let Some(holder) = self.link.0.holders.by_number.lock().get_mut(&self.number) {
+        if let Some(holder) = self.link.0.parts.holders.by_number.lock().get_mut(&self.number) {
             holder.idle = idle;
         }
     }
 
     /// Whether no other server leases the link.
     pub(super) fn is_sole_holder(&self) -> bool {
-        self.link.0.holders.by_number.lock().len() <= 1
+        self.link.0.parts.holders.by_number.lock().len() <= 1
     }
 
     /// Releases the lease. If it was the last one, waits until the link has ended.
@@ -373,7 +349,7 @@ impl LinkLease {
     /// Releases the lease without waiting. Idempotent.
     fn release(&self) {
         let link = &self.link.0;
-        if link.holders.leave(self.number) && !link.stop.is_cancelled() {
+        if link.parts.holders.leave(self.number) && !link.stop.is_cancelled() {
             link.closing.watch(&link.tasks);
             link.stop.cancel();
         }

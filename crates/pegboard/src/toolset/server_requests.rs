@@ -162,7 +162,7 @@ fn failed(fault: &Fault, server: &Server, what: &str) -> Failure {
 
 /// Fails if the server does not declare the capability.
 pub(super) fn must_offer(live: &Live, server: &ServerName, capability: &str) -> Result<(), Failure> {
-    if live.session.offers(capability) {
+    if live.session.peer.offers(capability) {
         return Ok(());
     }
     let message = format!("server `{server}` does not offer {capability}");

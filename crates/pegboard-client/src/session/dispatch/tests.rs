@@ -205,7 +205,7 @@ async fn progress_restarts_the_idle_timeout_but_not_the_deadline() {
 #[tokio::test]
 async fn each_message_of_a_batch_is_dispatched() {
     let dispatcher = dispatcher();
-    dispatcher.accept_batches(true);
+    dispatcher.rules().accept_batches(true);
     let mut receiver = dispatcher.pending.register().unwrap();
     let batch = format!(
         r#"[{{"method":"notifications/message"}}, {{"id":{},"result":7}}]"#,
@@ -218,7 +218,7 @@ async fn each_message_of_a_batch_is_dispatched() {
 #[tokio::test]
 async fn ten_requests_in_the_era_without_them_end_the_connection() {
     let (dispatcher, mut requests) = Dispatcher::for_tests();
-    dispatcher.accept_requests(false);
+    dispatcher.rules().accept_requests(false);
     for id in 0..10 {
         receive(&dispatcher, &format!(r#"{{"id":{id},"method":"roots/list"}}"#));
     }
@@ -232,7 +232,7 @@ async fn ten_requests_in_the_era_without_them_end_the_connection() {
 #[tokio::test]
 async fn a_batch_is_dispatched_and_nested_batches_are_rejected() {
     let dispatcher = dispatcher();
-    dispatcher.accept_batches(true);
+    dispatcher.rules().accept_batches(true);
     let mut receiver = dispatcher.pending.register().unwrap();
     let deep = format!("{}{}", "[".repeat(200_000), "]".repeat(200_000));
     assert_eq!(receive(&dispatcher, &deep), None);

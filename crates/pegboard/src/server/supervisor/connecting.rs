@@ -25,7 +25,7 @@ const FETCH: Duration = Duration::from_secs(600);
 impl Supervisor {
     /// Waits for a command that starts the server.
     pub(super) async fn idle(&mut self) -> Step {
-        self.usage.renew();
+        self.parts.usage.renew();
         self.publish(Phase::Idle);
         loop {
             match self.next_command().await {
@@ -56,7 +56,7 @@ impl Supervisor {
             self.starts.clone(),
             self.processes.clone(),
         );
-        let (closing, before) = (self.closing.clone(), self.known.latest());
+        let (closing, before) = (self.closing.clone(), self.parts.known.latest());
         let starting = async {
             // Even a zero sleep would last until the timer's next tick.
             if !after.is_zero() {
@@ -110,7 +110,7 @@ impl Supervisor {
     /// Waits until the servers before this one have ended, which is not part of the start: callers wait as long as they like. Returns `false` if
     /// the supervisor must stop.
     async fn predecessors_ended(&mut self) -> bool {
-        let predecessors = self.predecessors.clone();
+        let predecessors = self.parts.predecessors.clone();
         if !predecessors.are_any() {
             return true;
         }
@@ -150,7 +150,7 @@ impl Supervisor {
         self.history.outage_began = None;
         self.history.callers_wait_until = None;
         self.history.was_lost = false;
-        self.checks.record(None);
+        self.parts.checks.record(None);
         self.process = process;
         let catalog = Arc::new(catalog);
         self.learn(&catalog, freshness);

@@ -28,7 +28,7 @@ impl Supervisor {
     /// Publishes the failure of a start and decides on the next one, which is rare if a retry is unlikely to help.
     pub(super) fn failed(&mut self, error: &ConnectError) -> Step {
         self.log_failed_start(error);
-        self.holders.report(|reporter| reporter.start_failed());
+        self.parts.holders.report(|reporter| reporter.start_failed());
         let before = match (self.history.generation, self.plan().restart.start_wait) {
             (0, Duration::ZERO) => Before::Nothing,
             (0, _) => Before::Awaited,
@@ -40,7 +40,7 @@ impl Supervisor {
         }
         let code = refused_credentials::code(&self.plan().spec, &error.fault);
         outage.refine(code, self.plan().spec.target.host());
-        self.checks.record(Some(outage.message.clone()));
+        self.parts.checks.record(Some(outage.message.clone()));
         // Respects the server's `Retry-After`.
         let retry_after = error.retry_after().unwrap_or_default();
         if outage.is_final() {

@@ -49,10 +49,10 @@ enum Event {
 
 impl Supervisor {
     pub(super) async fn serving(&mut self, mut live: Live) -> Step {
-        self.usage.renew();
+        self.parts.usage.renew();
         self.publish(Phase::Ready(live.clone()));
         let session = live.session.clone();
-        let (usage, holders) = (self.usage.clone(), self.holders.clone());
+        let (usage, holders) = (self.parts.usage.clone(), self.parts.holders.clone());
         let began = Instant::now();
         let mut sleep = SleepDetector::new();
         let mut silence = Silence::default();
@@ -130,7 +130,7 @@ impl Supervisor {
                 Event::Quiet => {
                     // A server that works on a call may be unable to answer a probe: it is probed soon after. One that cannot be reached works on
                     // none, however many calls are tried again and again.
-                    let is_busy = self.usage.count() > 0 && !session.is_in_doubt();
+                    let is_busy = self.parts.usage.count() > 0 && !session.is_in_doubt();
                     if !is_busy && let Err(end) = self.probe(&mut live).await {
                         break end;
                     }
@@ -138,7 +138,7 @@ impl Supervisor {
                     quiet.set(self::quiet(&session, self.probe_schedule(), due, TICK));
                 }
                 Event::Idle => {
-                    if self.usage.end() {
+                    if self.parts.usage.end() {
                         tracing::info!("nobody uses it; it is stopped until somebody does");
                         self.reset_if_healthy(began.elapsed());
                         self.close(&session).await;
@@ -218,7 +218,7 @@ impl Supervisor {
         let asking = async {
             match probe {
                 Probe::Never => Ok(None),
-                Probe::ListTools if session.offers("tools") => {
+                Probe::ListTools if session.peer.offers("tools") => {
                     let listing = session.relist_tools(&plan.described, live.catalog(), health.timeout);
                     listing.await.map(Some)
                 }
@@ -234,7 +234,7 @@ impl Supervisor {
         let fault = match answer {
             Ok(None) if probe == Probe::Never => return Ok(()),
             Ok(listed) => {
-                self.checks.record(None);
+                self.parts.checks.record(None);
                 let listed = listed.filter(|(catalog, _)| !CatalogDiff::between(live.catalog(), catalog).is_empty());
                 if let Some((catalog, freshness)) = listed {
                     self.replace_catalog(live, catalog, freshness);
@@ -245,7 +245,7 @@ impl Supervisor {
         };
         // If the config describes the tools, the server may refuse to list them.
         if fault.is_busy() || (fault.is_response() && !plan.described.is_empty()) {
-            self.checks.record(None);
+            self.parts.checks.record(None);
             return Ok(());
         }
         let why = match &fault.kind {
@@ -255,8 +255,8 @@ impl Supervisor {
             _ => format!("a probe failed: {fault}"),
         };
         tracing::warn!(reason = %plan.spec.masker.text(&why), "a probe failed");
-        self.holders.report(|reporter| reporter.probe_failed(&why));
-        self.checks.record(Some(why.clone()));
+        self.parts.holders.report(|reporter| reporter.probe_failed(&why));
+        self.parts.checks.record(Some(why.clone()));
         Err(closed(&why))
     }
 
@@ -265,7 +265,7 @@ impl Supervisor {
         let plan = self.plan();
         // A server that is not read for want of room is not silent.
         let is_limited = plan.spec.limits.call_timeout < NO_CALL_LIMIT;
-        if self.usage.count() == 0 || is_limited || session.is_held_up() {
+        if self.parts.usage.count() == 0 || is_limited || session.is_held_up() {
             *silence = Silence::default();
             return Ok(());
         }
@@ -275,7 +275,7 @@ impl Supervisor {
         if silent_for >= SILENT {
             let seconds = SILENT.as_secs();
             let why = format!("it sent nothing for {seconds} s, not even an answer to a probe, while a call waited");
-            self.checks.record(Some(why.clone()));
+            self.parts.checks.record(Some(why.clone()));
             return Err(closed(&why));
         }
         if silent_for >= ASK && silence.asked_at.is_none_or(|at| now - at >= ASK) {

@@ -5,7 +5,6 @@ use std::{
     time::Duration,
 };
 
-use arc_swap::ArcSwapOption;
 use jiff::Timestamp;
 use tokio::{
     sync::{OwnedSemaphorePermit, Semaphore, mpsc, watch},
@@ -16,16 +15,11 @@ use tokio_util::{sync::CancellationToken, task::TaskTracker};
 use super::{command::Command, history::History};
 use crate::server::{
     connection_plan::ConnectionPlan,
-    health_check::HealthChecks,
-    known_catalog::KnownCatalog,
-    link_holders::Holders,
-    link_usage::Usage,
+    link_parts::LinkParts,
     outage::{Cause, NextStart, Outage, OutageStart},
-    phase::{Attempt, Live, Phase, Ready},
-    predecessors::Predecessors,
+    phase::{Attempt, Live, Phase},
     revision::Revision,
 };
-use pegboard_base::sync::RwLock;
 use pegboard_client::{
     session::ListScope,
     transport::{EndReason, WireEnd},
@@ -34,12 +28,10 @@ use pegboard_tools::catalog::{Catalog, store::Freshness};
 
 /// The owner of a link's session.
 pub(in crate::server) struct Supervisor {
-    /// The settings of the connection. They may change while it lives.
-    pub(in crate::server) plan: Arc<RwLock<Arc<ConnectionPlan>>>,
+    /// What it shares with the link.
+    pub(in crate::server) parts: LinkParts,
     pub(in crate::server) list_scope: ListScope,
     pub(in crate::server) phase: watch::Sender<Phase>,
-    /// Mirrors the published phase while it is `Ready`, for callers that need not wait.
-    pub(in crate::server) ready: Arc<ArcSwapOption<Ready>>,
     pub(in crate::server) commands: mpsc::Receiver<Command>,
     /// Incremented with every published phase.
     pub(in crate::server) revision: Arc<Revision>,
@@ -53,14 +45,6 @@ pub(in crate::server) struct Supervisor {
     /// The permit of this server's process.
     pub(in crate::server) process: Option<OwnedSemaphorePermit>,
     pub(in crate::server) history: History,
-    /// Records health checks.
-    pub(in crate::server) checks: Arc<HealthChecks>,
-    /// The last known catalogue.
-    pub(in crate::server) known: Arc<KnownCatalog>,
-    pub(in crate::server) usage: Arc<Usage>,
-    pub(in crate::server) holders: Arc<Holders>,
-    /// The servers that must have ended before the first start.
-    pub(in crate::server) predecessors: Arc<Predecessors>,
     /// Closes sessions that were given up before the next start. A server that is a process is not started again before they have ended.
     pub(in crate::server) closing: TaskTracker,
     /// The tasks that must end before the link counts as closed.
@@ -102,13 +86,13 @@ pub(super) enum Step {
 
 impl Supervisor {
     pub(super) fn plan(&self) -> Arc<ConnectionPlan> {
-        self.plan.read().clone()
+        self.parts.plan()
     }
 
     /// Records the catalogue and reports how it differs from the previous one.
     pub(super) fn learn(&self, catalog: &Arc<Catalog>, freshness: Freshness) {
-        if let Some(diff) = self.known.learn(catalog, freshness) {
-            self.holders.report(|reporter| reporter.catalog_changed(&diff));
+        if let Some(diff) = self.parts.known.learn(catalog, freshness) {
+            self.parts.holders.report(|reporter| reporter.catalog_changed(&diff));
         }
     }
 
@@ -159,14 +143,14 @@ impl Supervisor {
     pub(super) fn publish(&self, phase: Phase) {
         self.show(phase);
         let shown = self.phase.borrow().clone();
-        self.holders.report(|reporter| reporter.changed(&shown));
+        self.parts.holders.report(|reporter| reporter.changed(&shown));
     }
 
     fn show(&self, mut phase: Phase) {
         let ready = phase.live().map(|live| live.ready.clone());
         self.phase.send_modify(|shown| {
             std::mem::swap(shown, &mut phase);
-            self.ready.store(ready);
+            self.parts.ready.store(ready);
             self.revision.bump();
         });
     }
