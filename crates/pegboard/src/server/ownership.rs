@@ -41,11 +41,6 @@ impl Server {
         self.is_enabled() && is_wanted && self.activation().is_requested()
     }
 
-    /// Whether the server starts with the view that owns it. A connection with credentials starts when it is used.
-    pub(super) fn starts_with_view(&self) -> bool {
-        self.config().policy.scope == Scope::Session && self.starts_automatically()
-    }
-
     /// Whether the server is ready for calls now.
     pub(crate) fn is_ready(&self) -> bool {
         self.phase().live().is_some()

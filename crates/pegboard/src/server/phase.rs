@@ -169,6 +169,15 @@ impl Phase {
         }
     }
 
+    /// Whether a call of one of the server's tools would reach it, or start it.
+    pub(crate) fn is_offered(&self) -> bool {
+        match self {
+            Self::Ready(_) | Self::Idle => true,
+            Self::Connecting(attempt) => attempt.after.is_none(),
+            Self::Disabled | Self::Down(_) | Self::Closed => false,
+        }
+    }
+
     pub(super) fn since(&self) -> Option<Timestamp> {
         match self {
             Self::Connecting(attempt) => Some(attempt.since),

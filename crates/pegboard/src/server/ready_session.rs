@@ -21,52 +21,11 @@ impl Server {
 
     /// Returns a ready session whose generation is not `old_generation`. Waits at most until the deadline.
     pub(crate) async fn live_after(&self, old_generation: u64, deadline: Deadline) -> Result<Live, Arc<Outage>> {
-        if let Some(live) = self.live_now(old_generation) {
+        if let Some(live) = find_live(self, old_generation) {
             return Ok(live);
         }
         // Boxed, because it is rare and would enlarge the future of every call.
-        Box::pin(self.live_in_time(old_generation, deadline)).await
-    }
-
-    async fn live_in_time(&self, old_generation: u64, deadline: Deadline) -> Result<Live, Arc<Outage>> {
-        let waiting = async {
-            loop {
-                let usable = self.require_pool(&self.connections().load()).cloned();
-                let pool = match (usable, self.successor()) {
-                    (Err(outage), Some(next)) if outage.cause == Cause::Closed => {
-                        if !has_same_rules(&self.config(), &next.config()) {
-                            return Err(Outage::replaced().into());
-                        }
-                        return Box::pin(next.live_in_time(old_generation, deadline)).await;
-                    }
-                    (usable, _) => usable?,
-                };
-                match pool.live_after(old_generation, deadline).await {
-                    // The server was disabled or enabled, or its settings changed, while the call waited.
-                    Err(outage) if outage.cause == Cause::Closed && !self.connections().is_current(&pool) => {}
-                    reached => return reached.map(|live| self.listing().expose(live, &pool)),
-                }
-            }
-        };
-        let reached = deadline.run(waiting).await;
-        reached.unwrap_or_else(|_| match self.phase() {
-            Phase::Down(outage) => Err(outage),
-            phase => Err(phase.overdue().into()),
-        })
-    }
-
-    /// Returns a session if one is ready now.
-    fn live_now(&self, old_generation: u64) -> Option<Live> {
-        let availability = self.connections().load();
-        let pool = self.require_pool(&availability).ok()?;
-        let live = pool.live_now(old_generation)?;
-        Some(self.listing().expose(live, pool))
-    }
-
-    /// The pool, or why the server may not be used.
-    fn require_pool<'s>(&self, availability: &'s Availability) -> Result<&'s Arc<Pool>, Arc<Outage>> {
-        let is_retired = || self.succession().is_retired();
-        self.connections().require(availability, self.name(), is_retired)
+        Box::pin(await_live(self, old_generation, deadline)).await
     }
 
     /// Waits for a permit to call `tool`, at most until the deadline. The owners of waiting calls take turns.
@@ -85,4 +44,46 @@ impl Server {
         // Boxed, because it is rare and would enlarge the future of every call.
         Box::pin(admission.permit_call(tool, owner, deadline)).await
     }
+}
+
+/// Waits for a session whose generation is not `old_generation`.
+async fn await_live(server: &Server, old_generation: u64, deadline: Deadline) -> Result<Live, Arc<Outage>> {
+    let waiting = async {
+        loop {
+            let usable = require_pool(server, &server.connections().load()).cloned();
+            let pool = match (usable, server.successor()) {
+                (Err(outage), Some(next)) if outage.cause == Cause::Closed => {
+                    if !has_same_rules(&server.config(), &next.config()) {
+                        return Err(Outage::replaced().into());
+                    }
+                    return Box::pin(await_live(&next, old_generation, deadline)).await;
+                }
+                (usable, _) => usable?,
+            };
+            match pool.live_after(old_generation, deadline).await {
+                // The server was disabled or enabled, or its settings changed, while the call waited.
+                Err(outage) if outage.cause == Cause::Closed && !server.connections().is_current(&pool) => {}
+                reached => return reached.map(|live| server.listing().expose(live, &pool)),
+            }
+        }
+    };
+    let reached = deadline.run(waiting).await;
+    reached.unwrap_or_else(|_| match server.phase() {
+        Phase::Down(outage) => Err(outage),
+        phase => Err(phase.overdue().into()),
+    })
+}
+
+/// Returns a session if one is ready now.
+fn find_live(server: &Server, old_generation: u64) -> Option<Live> {
+    let availability = server.connections().load();
+    let pool = require_pool(server, &availability).ok()?;
+    let live = pool.live_now(old_generation)?;
+    Some(server.listing().expose(live, pool))
+}
+
+/// The pool, or why the server may not be used.
+fn require_pool<'s>(server: &Server, availability: &'s Availability) -> Result<&'s Arc<Pool>, Arc<Outage>> {
+    let is_retired = || server.succession().is_retired();
+    server.connections().require(availability, server.name(), is_retired)
 }

@@ -189,3 +189,80 @@ pub(crate) fn identity(target: &Target, name: &ServerName, config: &ServerConfig
         Target::Configured(_) | Target::StandIn(_) => ServerIdentity::of(config),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+    use crate::{
+        event::EventSender,
+        server::{event_publisher::EventPublisher, instance_history::InstanceHistory, revision::Revision},
+        status::State,
+    };
+    use pegboard_mask::ServerMasker;
+
+    fn name() -> ServerName {
+        ServerName::parse("one").expect("a name")
+    }
+
+    fn screening() -> Screening {
+        let (masker, events) = (ServerMasker::default(), EventSender::default());
+        let history = InstanceHistory::new(None);
+        let reporting = Reporting {
+            publisher: EventPublisher::new(name(), masker, events, Arc::default(), history, State::Idle),
+            revision: Revision::unseen(),
+        };
+        Screening::new(name(), PinStore::in_memory(), reporting)
+    }
+
+    fn catalog(description: &str) -> Arc<Catalog> {
+        let tool: Value = json!({ "description": description, "inputSchema": { "type": "object" } });
+        let mut catalog = Catalog::default();
+        let tools = [("read".to_owned(), tool)].into();
+        catalog.add_configured(&name(), &tools, pegboard_tools::catalog::HeaderRule::Ignored);
+        Arc::new(catalog)
+    }
+
+    fn screen(screening: &Screening, catalog: &Arc<Catalog>, pins: Pins) -> Arc<Exposure> {
+        let source = CatalogSource {
+            catalog,
+            generation: 1,
+            instructions: None,
+            listed_as: &name(),
+        };
+        screening.screen(source, (pins, Scan::Off), &ServerIdentity::in_process(&name()))
+    }
+
+    #[test]
+    fn a_catalogue_is_screened_once_for_each_policy_and_session() {
+        let (screening, catalog) = (screening(), catalog("reads"));
+        let policy = (Pins::Warn, Scan::Off);
+        assert!(screening.find(&catalog, 1, policy).is_none());
+        let first = screen(&screening, &catalog, Pins::Warn);
+        assert!(Arc::ptr_eq(&first, &screen(&screening, &catalog, Pins::Warn)));
+        assert!(
+            screening.find(&catalog, 0, policy).is_some(),
+            "the session may have ended"
+        );
+        assert!(
+            screening.find(&catalog, 2, policy).is_none(),
+            "its instructions may differ"
+        );
+        assert!(screening.find(&catalog, 1, (Pins::Block, Scan::Off)).is_none());
+    }
+
+    #[test]
+    fn a_changed_tool_is_held_until_it_is_accepted() {
+        let screening = screening();
+        let identity = ServerIdentity::in_process(&name());
+        assert!(screen(&screening, &catalog("reads"), Pins::Block).held.is_empty());
+        let changed = catalog("reads and sends");
+        let exposure = screen(&screening, &changed, Pins::Block);
+        assert_eq!(exposure.held.len(), 1);
+        assert!(exposure.catalog().is_some_and(|catalog| catalog.tools.is_empty()));
+        let changes: Vec<&PinChange> = exposure.changes.iter().collect();
+        screening.accept(&identity, &changes).expect("pins in memory");
+        assert!(screen(&screening, &changed, Pins::Block).held.is_empty());
+    }
+}

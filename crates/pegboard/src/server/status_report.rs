@@ -54,26 +54,6 @@ impl Server {
         *last_error.lock() = Some(error);
     }
 
-    /// The last error. A current outage takes precedence over failed calls, even later ones.
-    fn last_error(&self, phase: &Phase) -> Option<LastError> {
-        let of_calls = &self.0.failed_call;
-        let of_calls = of_calls.lock().clone();
-        let last = match (phase.last_error(self.name().as_str()), of_calls) {
-            (Some(outage), Some(call)) if matches!(phase, Phase::Ready(_)) && call.at > outage.at => call,
-            (Some(outage), _) => outage,
-            (None, call) => call?,
-        };
-        Some(self.masked(last))
-    }
-
-    /// The newest health check of all connections.
-    fn last_check(&self) -> Option<HealthCheck> {
-        let pool = self.connections().pool()?;
-        let mut check = pool.links().filter_map(Link::last_check).max_by_key(|check| check.at)?;
-        self.masker().hide_in(&mut check.error);
-        Some(check)
-    }
-
     /// The phase as operators see it: a server that failed for one view has failed until an instance of it is ready, also if that view is
     /// closed and others have not used it yet.
     pub(crate) fn reported_phase(&self) -> Phase {
@@ -93,31 +73,31 @@ impl Server {
         }
     }
 
-    /// Whether a call of one of its tools would reach it, or start it.
-    pub(crate) fn is_offered(&self) -> bool {
-        match self.reported_phase() {
-            Phase::Ready(_) | Phase::Idle => true,
-            Phase::Connecting(attempt) => attempt.after.is_none(),
-            Phase::Disabled | Phase::Down(_) | Phase::Closed => false,
-        }
-    }
-
     /// The status row of the server.
     pub(crate) fn status(&self) -> ServerStatus {
-        let inner = &self.0;
-        let phase = self.reported_phase();
+        StatusReport(self).row()
+    }
+}
+
+/// Reports on one server.
+struct StatusReport<'a>(&'a Server);
+
+impl StatusReport<'_> {
+    fn row(&self) -> ServerStatus {
+        let (server, inner) = (self.0, &self.0.0);
+        let phase = server.reported_phase();
         let queue = inner.admission.stats();
         let session = phase.live().map(|live| &live.session);
         // Without a session, the catalogue is the last known one.
         let catalog = match &phase {
             Phase::Ready(live) => Some(live.catalog().clone()),
-            Phase::Idle | Phase::Connecting(_) | Phase::Down(_) => self.listing().last(),
+            Phase::Idle | Phase::Connecting(_) | Phase::Down(_) => server.listing().last(),
             Phase::Disabled | Phase::Closed => None,
         };
         let offers = |count: fn(&Catalog) -> usize| catalog.as_deref().map_or(0, count);
         let check = self.last_check();
         ServerStatus {
-            name: self.name().clone(),
+            name: server.name().clone(),
             view: inner
                 .owner
                 .tag()
@@ -134,15 +114,15 @@ impl Server {
             era: session.map(|session| session.peer.era),
             protocol_version: session.map(|session| session.peer.version.to_string()),
             server_info: session.and_then(|session| session.peer.info.clone()),
-            description: self.config().description.clone(),
-            scope: match self.config().policy.scope {
+            description: server.config().description.clone(),
+            scope: match server.config().policy.scope {
                 Scope::Shared => "shared",
                 Scope::Session => "session",
                 Scope::Pool(_) => "pool",
             },
-            capabilities: session.map(|session| self.masked_map(session.peer.capabilities.clone())),
-            instructions: self.listing().instructions(),
-            held: self.listing().held_tools().len(),
+            capabilities: session.map(|session| self.mask_map(session.peer.capabilities.clone())),
+            instructions: server.listing().instructions(),
+            held: server.listing().held_tools().len(),
             tool_cache: cache_state(&phase, catalog.is_some()),
             tools: offers(|catalog| catalog.tools.len()),
             resources: offers(|catalog| catalog.resources.len()),
@@ -155,7 +135,7 @@ impl Server {
             in_flight: queue.in_use,
             queued: queue.depth,
             breaker: inner.admission.breaker().state(Instant::now()).as_str(),
-            required: self.config().required,
+            required: server.config().required,
             awaits_connect: self.awaits_connect(),
             calls: match inner.owner.calls() {
                 Some(calls) => calls,
@@ -171,13 +151,13 @@ impl Server {
 
     /// Whether the server starts only once the program connects it.
     fn awaits_connect(&self) -> bool {
-        let is_requested = self.activation().is_requested();
-        !is_requested && self.is_enabled() && !self.succession().is_retired()
+        let is_requested = self.0.activation().is_requested();
+        !is_requested && self.0.is_enabled() && !self.0.succession().is_retired()
     }
 
     /// The sandbox that the config requests, while no process runs.
     fn requested_sandbox(&self) -> Option<SandboxStatus> {
-        let Target::Configured(transport) = &self.0.spec.target else {
+        let Target::Configured(transport) = &self.0.spec().target else {
             return None;
         };
         match &**transport {
@@ -189,19 +169,20 @@ impl Server {
     }
 
     /// Masks the error again: a secret may have become known since it was recorded.
-    fn masked(&self, mut error: LastError) -> LastError {
-        self.masker().hide(&mut error.message);
-        self.masker().hide_in(&mut error.hint);
-        self.masker().hide_in(&mut error.stderr);
+    fn mask(&self, mut error: LastError) -> LastError {
+        self.0.masker().hide(&mut error.message);
+        self.0.masker().hide_in(&mut error.hint);
+        self.0.masker().hide_in(&mut error.stderr);
         for text in error.diagnosis.iter_mut().flat_map(|diagnosis| diagnosis.texts_mut()) {
-            self.masker().hide(text);
+            self.0.masker().hide(text);
         }
         error
     }
 
     /// Masks a JSON object of the server.
-    fn masked_map(&self, mut object: Map<String, Value>) -> Map<String, Value> {
-        self.masker()
+    fn mask_map(&self, mut object: Map<String, Value>) -> Map<String, Value> {
+        self.0
+            .masker()
             .current()
             .mask_map(&mut object, &mut pegboard_mask::Counts::default());
         object
@@ -209,7 +190,7 @@ impl Server {
 
     /// The status of a server's connections, if it has several.
     fn pool_status(&self) -> Option<PoolStatus> {
-        let pool = self.connections().pool()?;
+        let pool = self.0.connections().pool()?;
         let phases: Vec<Phase> = pool.links().map(Link::phase).collect();
         let live = || phases.iter().filter_map(Phase::live);
         (phases.len() > 1).then(|| PoolStatus {
@@ -218,6 +199,26 @@ impl Server {
             busy: pool.links().filter(|link| link.uses() > 0).count(),
             pids: live().filter_map(|live| live.session.pid()).collect(),
         })
+    }
+
+    /// The last error. A current outage takes precedence over failed calls, even later ones.
+    fn last_error(&self, phase: &Phase) -> Option<LastError> {
+        let of_calls = &self.0.0.failed_call;
+        let of_calls = of_calls.lock().clone();
+        let last = match (phase.last_error(self.0.name().as_str()), of_calls) {
+            (Some(outage), Some(call)) if matches!(phase, Phase::Ready(_)) && call.at > outage.at => call,
+            (Some(outage), _) => outage,
+            (None, call) => call?,
+        };
+        Some(self.mask(last))
+    }
+
+    /// The newest health check of all connections.
+    fn last_check(&self) -> Option<HealthCheck> {
+        let pool = self.0.connections().pool()?;
+        let mut check = pool.links().filter_map(Link::last_check).max_by_key(|check| check.at)?;
+        self.0.masker().hide_in(&mut check.error);
+        Some(check)
     }
 }
 

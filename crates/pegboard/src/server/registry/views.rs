@@ -17,6 +17,7 @@ use crate::server::{
 };
 use pegboard_base::name::ServerName;
 use pegboard_client::session::Root;
+use pegboard_config::Scope;
 
 /// The servers of an open view.
 #[derive(Debug)]
@@ -80,7 +81,9 @@ impl Registry {
         state.views.insert(view.tag.number, Arc::downgrade(&view));
         drop(state);
         drop(replaced);
-        let is_wanted = |server: &&Server| server.starts_with_view() && view.shows(server.name());
+        // A connection with credentials starts when it is used.
+        let starts = |server: &Server| server.config().policy.scope == Scope::Session && server.starts_automatically();
+        let is_wanted = |server: &&Server| starts(server) && view.shows(server.name());
         for server in view.own().iter().filter(is_wanted) {
             server.connections().start();
         }
