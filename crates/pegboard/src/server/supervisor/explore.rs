@@ -183,7 +183,7 @@ fn whoever_waits_for_a_server_that_is_closed_or_switched_off_is_told() {
         let operator = {
             let server = server.clone();
             thread::spawn(move || {
-                block_on(server.disable());
+                block_on(server.connections().disable().close());
                 assert!(matches!(server.phase(), Phase::Disabled | Phase::Closed));
             })
         };
