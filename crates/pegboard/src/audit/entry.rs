@@ -162,13 +162,7 @@ impl AuditRule {
             Self::ProjectFile => Code::ProjectUntrusted,
             Self::Scope => Code::ScopeMissing,
             Self::UnknownTool => Code::UnknownTool,
-            Self::EarlierApproval
-            | Self::Once
-            | Self::ForView
-            | Self::Always
-            | Self::ApproverFailed
-            | Self::Policy
-            | Self::Unavailable => Code::NotPermitted,
+            _ => Code::NotPermitted,
         }
     }
 }

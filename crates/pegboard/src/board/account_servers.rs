@@ -29,16 +29,16 @@ impl<'a> AccountServers<'a> {
     /// Ends the connections that use the tokens of this account.
     pub(super) async fn end_connections(self, account: &OAuthAccount) {
         let instances = self.find_instances(account);
-        instances.iter().for_each(Server::outdate_credential);
-        let in_use = instances.iter().filter(|server| !server.is_idle());
+        instances.iter().for_each(|server| server.spec().outdate_credential());
+        let in_use = instances.iter().filter(|server| !server.phase().is_idle());
         join_all(in_use.map(Server::reconnect)).await;
     }
 
     /// Connects the servers again that wait for this sign-in.
     pub(super) async fn connect_waiting(self, account: &OAuthAccount) {
         let instances = self.find_instances(account);
-        instances.iter().for_each(Server::outdate_credential);
-        let waiting = instances.iter().filter(|server| server.may_await_sign_in());
+        instances.iter().for_each(|server| server.spec().outdate_credential());
+        let waiting = instances.iter().filter(|server| server.phase().may_await_sign_in());
         join_all(waiting.map(Server::reconnect)).await;
     }
 
@@ -47,7 +47,11 @@ impl<'a> AccountServers<'a> {
         let key = account.key();
         let registry = self.registry;
         let mut instances = Vec::new();
-        for server in registry.configured().iter().filter(|server| server.is_configured()) {
+        for server in registry
+            .configured()
+            .iter()
+            .filter(|server| server.spec().target.is_configured())
+        {
             let Some((mut of_server, _)) = account_of(server.name(), &server.config().transport) else {
                 continue;
             };
@@ -56,7 +60,7 @@ impl<'a> AccountServers<'a> {
                 instances.extend(registry.instances_to_restart(&of_server.server));
             }
         }
-        instances.retain(|server| server.principal() == account.principal.as_ref());
+        instances.retain(|server| server.owner().principal() == account.principal.as_ref());
         instances
     }
 }

@@ -135,7 +135,7 @@ impl<'a> ConfigChange<'a> {
         }
         let mut starting = Vec::new();
         for (name, config) in added {
-            if self.changes.swap(&name, None, config).await.is_refused() {
+            if self.changes.swap(&name, None, config).await.connections().is_refused() {
                 applied.refused.push(name);
             } else {
                 starting.push(name.clone());
@@ -152,7 +152,7 @@ impl<'a> ConfigChange<'a> {
 
     fn has_in_process(self, name: &ServerName) -> bool {
         let server = self.registry.get(name);
-        server.is_some_and(|server| !server.is_configured())
+        server.is_some_and(|server| !server.spec().target.is_configured())
     }
 
     /// Whether a server can apply these settings without a new connection.
@@ -173,11 +173,11 @@ impl<'a> ConfigChange<'a> {
         for (name, misconfigured) in &config.misconfigured {
             let placeholder = self.factory.misconfigured(name.clone(), misconfigured);
             let server = match self.registry.get(name) {
-                Some(running) if !running.is_misconfigured() => {
+                Some(running) if !running.connections().is_misconfigured() => {
                     applied.kept.push(name.clone());
                     running
                 }
-                Some(running) if running.is_refused_like(&placeholder) => running,
+                Some(running) if running.connections().is_refused_like(placeholder.connections()) => running,
                 _ => {
                     self.registry.put(&placeholder).wait().await;
                     placeholder
@@ -192,9 +192,11 @@ impl<'a> ConfigChange<'a> {
     /// Removes refused servers, which may fit into the new config.
     async fn forget_refused(self) {
         let servers = self.registry.configured();
-        let refused = servers
-            .iter()
-            .filter(|server| server.is_configured() && server.is_refused() && !server.is_misconfigured());
+        let refused = servers.iter().filter(|server| {
+            server.spec().target.is_configured()
+                && server.connections().is_refused()
+                && !server.connections().is_misconfigured()
+        });
         for server in refused {
             self.registry.remove(server.name()).wait().await;
         }
@@ -202,7 +204,7 @@ impl<'a> ConfigChange<'a> {
 
     fn list_configured(self) -> BTreeMap<ServerName, ServerConfig> {
         let servers = self.registry.configured();
-        let configured = servers.iter().filter(|server| server.is_configured());
+        let configured = servers.iter().filter(|server| server.spec().target.is_configured());
         configured
             .map(|server| (server.name().clone(), server.config().as_ref().clone()))
             .collect()

@@ -26,7 +26,7 @@ pub(super) fn is_served(server: &Server, rows: &[ServerStatus]) -> bool {
 
 /// One warning for each kind of problem with the definitions of a server.
 pub(super) fn definition_warnings(server: &Server) -> Vec<Warning> {
-    let warnings = server.definition_warnings().into_iter().enumerate();
+    let warnings = server.listing().warnings().into_iter().enumerate();
     let warnings = warnings.map(|(index, warning)| Warning {
         id: format!("definitions:{}:{index}", server.name()),
         category: "definitions",

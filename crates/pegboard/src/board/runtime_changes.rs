@@ -114,13 +114,13 @@ impl Pegboard {
             return false;
         };
         let changes = self.server_changes();
-        if !changes.has_room(name) || self.0.registry.is_closing() || server.is_misconfigured() {
+        if !changes.has_room(name) || self.0.registry.is_closing() || server.connections().is_misconfigured() {
             return false;
         }
         if server.connections().is_refused() {
             // There is room for it now.
             changes
-                .swap(name, server.dialer(), server.config().as_ref().clone())
+                .swap(name, server.spec().target.dialer(), server.config().as_ref().clone())
                 .await;
         }
         let (_, _) = self.0.registry.change(name, |server| {

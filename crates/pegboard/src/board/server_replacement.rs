@@ -65,7 +65,9 @@ impl<'a> ServerChanges<'a> {
     pub(super) async fn connect(self, name: &ServerName, config: ServerConfig) -> Result<(), NotConnected> {
         self.check_room(name, &config)?;
         let running = self.registry.get(name);
-        let is_same = |server: Server| server.is_configured() && !server.is_refused() && **server.config() == config;
+        let is_same = |server: Server| {
+            server.spec().target.is_configured() && !server.connections().is_refused() && **server.config() == config
+        };
         if running.is_some_and(is_same) {
             self.revive(name).await;
             let started = self.start(name, StartMode::Now).await;
@@ -110,7 +112,8 @@ impl<'a> ServerChanges<'a> {
     /// How many other servers count towards the board's limit: those that are enabled and not refused.
     fn count_others(self, name: &ServerName) -> usize {
         let servers = self.registry.configured();
-        let counts = |server: &&Server| server.name() != name && server.is_enabled() && !server.is_refused();
+        let counts =
+            |server: &&Server| server.name() != name && server.is_enabled() && !server.connections().is_refused();
         servers.iter().filter(counts).count()
     }
 
@@ -118,10 +121,10 @@ impl<'a> ServerChanges<'a> {
     async fn revive(self, name: &ServerName) {
         let mut instances = self.registry.instances(name);
         instances.retain(|server| !server.is_ready());
-        instances.iter().for_each(Server::reset_switch);
+        instances.iter().for_each(|server| server.activation().reset());
         // They stay disabled if the config disables the server.
         instances.iter().for_each(Server::follow_switch);
-        instances.retain(|server| !server.is_spare() && !server.is_private());
+        instances.retain(|server| !server.is_spare() && !server.spec().is_private());
         join_all(instances.iter().map(Server::reconnect)).await;
     }
 
@@ -150,7 +153,7 @@ impl<'a> ServerChanges<'a> {
         let Some(candidate) = candidate.filter(|candidate| !candidate.connections().is_refused()) else {
             let was_running = old.is_some_and(|old| old.is_ready());
             let new = self.swap(name, dialer, config).await;
-            return match new.refusal() {
+            return match new.connections().refusal() {
                 Some(_) if !self.has_room(name) => Err(NotConnected::TooManyServers {
                     most: self.max_servers(),
                 }),
@@ -193,8 +196,10 @@ impl<'a> ServerChanges<'a> {
     /// follows by itself.
     async fn start_after_old(self, new: &Server, mode: StartMode, was_running: bool) -> Result<(), Unavailable> {
         let started = if was_running { StartMode::Now } else { mode };
-        self.request_due(new.name(), started).iter().for_each(Server::start);
-        if mode == StartMode::AsConfigured && new.waits_for_predecessor() {
+        self.request_due(new.name(), started)
+            .iter()
+            .for_each(|server| server.connections().start());
+        if mode == StartMode::AsConfigured && new.connections().waits_for_predecessor() {
             return Ok(());
         }
         new.connections().await_predecessor().await;

@@ -398,7 +398,7 @@ fn find_account(registry: &Registry, name: &str) -> Result<OAuthAccount, SignInE
     let server = registry.get(&name).ok_or_else(unknown)?;
     let config = server.config();
     let account = account_of(&name, &config.transport);
-    if let Some((account, _)) = account.filter(|_| server.is_configured()) {
+    if let Some((account, _)) = account.filter(|_| server.spec().target.is_configured()) {
         return Ok(account);
     }
     let (why, hint) = match config.transport.endpoint().map(|endpoint| &endpoint.auth) {

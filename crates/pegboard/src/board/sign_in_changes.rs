@@ -81,8 +81,10 @@ impl<'a> SignInFollower<'a> {
             };
             self.sign_ins.client().forget_exchanged(&account);
             let instances = self.registry.instances(server.name());
-            let of_principal = instances.iter().filter(|server| server.principal() == Some(principal));
-            of_principal.for_each(Server::outdate_credential);
+            let of_principal = instances
+                .iter()
+                .filter(|server| server.owner().principal() == Some(principal));
+            of_principal.for_each(|server| server.spec().outdate_credential());
         }
     }
 

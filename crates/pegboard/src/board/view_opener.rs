@@ -101,7 +101,7 @@ fn make_home(registry: &Registry, factory: &ServerFactory, tools: NativeTools) -
     let mut catalog = Catalog::default();
     catalog.read_tools(&name, tools.items(), HeaderRule::Ignored);
     let server = factory.make(name, Target::InProcess(Arc::new(tools)), settings, 0);
-    server.preset_catalog(catalog);
+    server.listing().preset(catalog);
     server
 }
 

@@ -11,7 +11,7 @@ use super::{
     server_handle::Server,
 };
 use crate::pin::{PinChange, PinError, ServerIdentity};
-use pegboard_tools::catalog::{Catalog, FormerNames, store::Freshness};
+use pegboard_tools::catalog::{Catalog, FormerNames, ListWarning, store::Freshness};
 
 /// The catalogue of one server: what its connections have listed, after screening and under the server's own name.
 pub(crate) struct ServerCatalog<'a>(pub(super) &'a Server);

@@ -114,7 +114,7 @@ impl<'a> Lister<'a> {
     /// The servers whose tools cannot be called now, as far as is known.
     fn find_unoffered(self) -> Vec<ServerName> {
         let servers = self.open.servers();
-        let down = servers.iter().filter(|server| !server.is_offered());
+        let down = servers.iter().filter(|server| !server.reported_phase().is_offered());
         down.map(|server| server.name().clone()).collect()
     }
 

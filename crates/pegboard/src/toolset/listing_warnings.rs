@@ -59,10 +59,10 @@ fn warn_of_selection(open: &OpenView, warnings: &mut Vec<ListWarning>) {
 
 /// The warnings about one server's listing.
 fn warn_of_server(server: &Server) -> impl Iterator<Item = ListWarning> + use<> {
-    let mut warnings = server.definition_warnings();
+    let mut warnings = server.listing().warnings();
     if let Phase::Ready(live) = server.phase() {
         let catalog = live.catalog();
-        if catalog.is_empty() && server.held_tools().is_empty() {
+        if catalog.is_empty() && server.listing().held_tools().is_empty() {
             let message = "the server offers no tools, and nothing else";
             warnings.push(ListWarning::new(Code::OffersNothing, message));
         }

@@ -140,7 +140,7 @@ impl OpenView {
     /// Reads the pins of servers with held tools again, if a person has accepted some elsewhere. Returns whether that was so.
     pub(super) fn recheck_held(&self) -> bool {
         let servers = self.selected_servers();
-        servers.iter().filter(|server| server.recheck_held()).count() > 0
+        servers.iter().filter(|server| server.listing().recheck_pins()).count() > 0
     }
 
     /// The route table of the current snapshot.

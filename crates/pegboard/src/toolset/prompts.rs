@@ -58,7 +58,8 @@ impl<'a> Prompts<'a> {
         let what = format!("getting the prompt {name}");
         let request = requests.begin()?;
         let (target, live) = requests.connect(server).await?;
-        if target.holds_prompt(name) {
+        let exposure = target.listing().exposure();
+        if exposure.is_some_and(|exposure| exposure.holds_prompt(name)) {
             let message = format!(
                 "the prompt `{}` of server `{server}` is held: it looks like an attack",
                 name.escape_debug()

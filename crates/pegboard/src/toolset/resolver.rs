@@ -62,7 +62,7 @@ impl<'a> Resolver<'a> {
         servers.retain(|server| call::may_belong_to(name, server.name()) && server.is_enabled());
         servers
             .iter()
-            .any(|server| server.is_requested() && is_starting(server))
+            .any(|server| server.activation().is_requested() && is_starting(server))
     }
 
     async fn resolve_once(self, name: &str, deadline: Deadline) -> Result<(Arc<Route>, bool), Unroutable> {

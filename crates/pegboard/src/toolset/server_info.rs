@@ -17,7 +17,7 @@ pub(super) async fn read_declaration(open: &OpenView, server: &str) -> Result<Se
         server_info: peer.info_fields.clone(),
         capabilities: peer.capabilities.clone(),
         // Not those that are held until a person accepts them.
-        instructions: server.instructions(),
+        instructions: server.listing().instructions(),
     };
     let masker = server.masker().current();
     let mut counts = Counts::default();

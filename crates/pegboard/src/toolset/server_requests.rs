@@ -57,7 +57,8 @@ impl<'a> ServerRequests<'a> {
 
     /// Waits until the server may be asked for something that is no tool call.
     pub(super) async fn enter_queue<'s>(self, server: &'s Server) -> Result<Permit<'s>, Failure> {
-        let queued = server.enter_read_queue(&self.open.view.owner, Deadline::within(LOOKUP_TIMEOUT));
+        let deadline = Deadline::within(LOOKUP_TIMEOUT);
+        let queued = server.admission().permit_read(&self.open.view.owner, deadline);
         queued.await.map_err(|refused| call::not_admitted(&refused))
     }
 

@@ -40,10 +40,14 @@ impl<'a> Subscriptions<'a> {
     }
 
     fn find_desired_state(self, server: &ServerName) -> Result<Arc<DesiredState>, Failure> {
-        self.requests.find_server(server)?.desired_state().ok_or_else(|| {
-            let message = format!("server `{server}` is switched off");
-            Failure::new(Kind::Unavailable, message)
-        })
+        self.requests
+            .find_server(server)?
+            .connections()
+            .desired_state()
+            .ok_or_else(|| {
+                let message = format!("server `{server}` is switched off");
+                Failure::new(Kind::Unavailable, message)
+            })
     }
 
     /// Subscribes to updates of a resource until the subscription is dropped. It is renewed in every new session, and keeps the server from

@@ -1,5 +1,7 @@
 //! Which request each inbound message completes, and how long a request waits.
 
+use std::time::Duration;
+
 use tokio::time::Instant;
 
 use super::*;
