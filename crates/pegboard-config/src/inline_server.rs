@@ -125,7 +125,7 @@ mod tests {
                 let args = command.args.iter().map(|arg| arg.expose().to_owned());
                 std::iter::once(command.program).chain(args).collect()
             }
-            other => panic!("{other:?}"),
+            other @ Transport::Remote { .. } => panic!("{other:?}"),
         }
     }
 

@@ -42,7 +42,7 @@ impl ProjectFile {
     /// Reads a project file. `env` is asked for the home directory only.
     ///
     /// Fails if the file cannot be read or parsed, is a symbolic link, or is controlled by another user.
-    pub fn read(path: &Path, env: &Env<'_>) -> Result<Self, Problem> {
+    pub fn read(path: &Path, env: &Env<'_>) -> Result<Self, Box<Problem>> {
         let mut report = Report::new(path.display().to_string());
         let failed = |mut report: Report, error: FileError| {
             report.file(Severity::Error, error.message, error.hint);
@@ -380,9 +380,9 @@ fn hidden(node: &Node) -> Json {
 }
 
 /// The first problem of a report that has at least one.
-fn first_error(report: Report, path: &Path) -> Problem {
+fn first_error(report: Report, path: &Path) -> Box<Problem> {
     let problem = report.into_problems().into_iter().next();
-    problem.unwrap_or_else(|| Problem {
+    Box::new(problem.unwrap_or_else(|| Problem {
         severity: Severity::Error,
         code: Code::ConfigUnreadable,
         edit: None,
@@ -392,7 +392,7 @@ fn first_error(report: Report, path: &Path) -> Problem {
         field: String::new(),
         message: "cannot be read".to_owned(),
         hint: None,
-    })
+    }))
 }
 
 #[cfg(test)]

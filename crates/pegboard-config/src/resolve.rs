@@ -160,7 +160,7 @@ fn allowed(context: &mut Context<'_>, transport: Transport, values: ServerTable<
     }
     let (key, at) = match transport {
         Transport::Stdio(_) => (server::command.name, values.at(&server::command)),
-        _ => (server::url.name, values.at(&server::url)),
+        Transport::Remote { .. } => (server::url.name, values.at(&server::url)),
     };
     let kind = transport.kind();
     let (of, hint) = match found.rank {

@@ -42,7 +42,7 @@ impl Config {
                     package: package.shown(),
                     example: package.example(),
                 }),
-                _ => None,
+                Transport::Remote { .. } => None,
             });
         found.collect()
     }

@@ -62,7 +62,7 @@ const SETTINGS: &[&str] = &[
 pub(super) fn advice_for(config: &Config, server: &ServerName, error: &LastError) -> Option<String> {
     match &config.servers.get(server)?.transport {
         Transport::Stdio(command) => advice(command, error),
-        _ => None,
+        Transport::Remote { .. } => None,
     }
 }
 

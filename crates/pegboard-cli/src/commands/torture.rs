@@ -196,7 +196,7 @@ fn target(server: &ServerConfig) -> Result<Target, Complaint> {
         } => server_tls::client_config(&endpoint.tls)
             .and_then(|tls| Target::http(endpoint, reqwest::Client::builder().tls_backend_preconfigured(tls)))
             .map_err(|why| refused(why, "see `pegboard torture --help`")),
-        other => Err(refused(
+        other @ Transport::Remote { .. } => Err(refused(
             format!("`torture` does not speak {}", other.kind()),
             "try the server over stdio or streamable HTTP",
         )),

@@ -111,7 +111,9 @@ fn wrong_arguments_show_what_the_tool_takes() {
         "id": shown["id"], "name": "fx.issue", "server": "fx", "tool": "issue", "status": "refused", "is_error": true,
         "text": text, "content": [{"type": "text", "text": text}], "structured": null, "warnings": [], "untrusted": false,
         "outcome": {"kind": "invalid_arguments", "may_have_executed": false, "attempts": 0, "latency_ms": 0.0,
-                    "queued_ms": 0.0, "masked": 0, "truncated": false, "original_bytes": 0, "handle": null, "cached": false},
+                    "queued_ms": 0.0, "masked": 0, "truncated": false, "original_bytes": 0, "handle": null, "cached": false,
+                    "code": "arguments-invalid", "diagnosis": {"code": "arguments-invalid", "step": "permit",
+                    "cause": {"kind": "rule"}, "place": {"server": "fx"}}},
         "hint": "fx.issue takes title: string (required), filter: object, flag: boolean, limit: integer, tags: list of string",
     });
     assert_eq!(shown, expected);

@@ -10,15 +10,13 @@ use serde_json::Value;
 use tokio::time::Instant;
 
 use super::{
-    connection::RpcConnection,
     fault::Fault,
     mcp_session::{Session, mask_blocking},
-    pagination::PartialCatalog,
+    pagination::{Lister, PartialCatalog},
     patience::Patience,
-    peer_info::PeerInfo,
 };
-use pegboard_base::{deadline::Deadline, diagnosis::Code, name::ServerName};
-use pegboard_config::{Capabilities, Limits};
+use pegboard_base::{deadline::Deadline, diagnosis::Code};
+use pegboard_config::Capabilities;
 use pegboard_mask::{LONG, Masker};
 use pegboard_tools::catalog::{Catalog, ListWarning, ListedTools, sanitize, store::Freshness};
 
@@ -88,14 +86,6 @@ impl Session {
         catalog.keep_prompts(Some(before));
         Ok((catalog, freshness))
     }
-}
-
-/// Lists the catalog of one server.
-pub(super) struct Lister<'a> {
-    pub(super) connection: &'a RpcConnection,
-    peer: &'a PeerInfo,
-    server: &'a ServerName,
-    pub(super) limits: &'a Limits,
 }
 
 impl Lister<'_> {

@@ -98,7 +98,7 @@ impl Spec {
         match &self.target {
             Target::Configured(transport) => match &**transport {
                 Transport::Stdio(command) => command.fetches_first(),
-                _ => false,
+                Transport::Remote { .. } => false,
             },
             Target::InProcess(_) | Target::StandIn(_) => false,
         }

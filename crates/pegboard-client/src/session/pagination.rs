@@ -8,15 +8,16 @@ use serde_json::{Map, Value};
 use tokio::task::JoinHandle;
 
 use super::{
-    catalog_listing::Lister,
-    connection::InFlight,
+    connection::{InFlight, RpcConnection},
     fault::{Fault, Flaw},
     json_rpc::Params,
     patience::Patience,
+    peer_info::PeerInfo,
     request::Request,
     response::Response,
 };
-use pegboard_base::{deadline::Deadline, diagnosis::Code, json_scan::Scan};
+use pegboard_base::{deadline::Deadline, diagnosis::Code, json_scan::Scan, name::ServerName};
+use pegboard_config::Limits;
 use pegboard_mask::LONG;
 use pegboard_tools::catalog::{Catalog, Item, ListWarning, ListedTools, store::Freshness};
 
@@ -25,6 +26,14 @@ const MAX_CURSOR: usize = 64 << 10;
 
 /// Pages with more tools than this, and [long](LONG) pages, are parsed on blocking threads, this many tools at a time.
 const CHUNK: usize = 250;
+
+/// Lists the catalog of one server.
+pub(super) struct Lister<'a> {
+    pub(super) connection: &'a RpcConnection,
+    pub(super) peer: &'a PeerInfo,
+    pub(super) server: &'a ServerName,
+    pub(super) limits: &'a Limits,
+}
 
 impl Lister<'_> {
     /// Lists the items of all pages.

@@ -364,7 +364,7 @@ fn other_settings_at_the_top_apply_to_the_files_own_servers() {
     assert_eq!((seconds("u"), seconds("p")), (5, 7));
     let policy = |name: &str| match &get(&loaded, name).transport {
         Transport::Stdio(command) => command.env_policy,
-        other => panic!("{other:?}"),
+        other @ Transport::Remote { .. } => panic!("{other:?}"),
     };
     assert_eq!((policy("u"), policy("p")), (EnvPolicy::Allowlist, EnvPolicy::Explicit));
     let results = |name: &str| &get(&loaded, name).policy.result;

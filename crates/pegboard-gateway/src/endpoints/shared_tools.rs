@@ -38,7 +38,7 @@ impl SharedTools {
 
 impl CachedToolset for Arc<ClientTools> {
     fn is_in_use(&self, now: Instant) -> bool {
-        Arc::strong_count(self) > 1 || self.has_tasks(now)
+        Self::strong_count(self) > 1 || self.has_tasks(now)
     }
 
     fn awaits_client(&self, now: Instant) -> bool {

@@ -14,7 +14,14 @@ use crate::pin::{PinChange, PinError, ServerIdentity};
 use pegboard_tools::catalog::{Catalog, FormerNames, ListWarning, store::Freshness};
 
 /// The catalogue of one server: what its connections have listed, after screening and under the server's own name.
-pub(crate) struct ServerCatalog<'a>(pub(super) &'a Server);
+pub(crate) struct ServerCatalog<'a>(&'a Server);
+
+impl Server {
+    /// What is known of the server's tools, and what agents see of them.
+    pub(crate) fn listing(&self) -> ServerCatalog<'_> {
+        ServerCatalog(self)
+    }
+}
 
 impl ServerCatalog<'_> {
     /// The current catalogue, or the last known one while the server is not ready. `None` while it is disabled.

@@ -19,7 +19,6 @@ use super::{
     reporting::Reporting,
     revision::Revision,
     screening::Screening,
-    server_catalog::ServerCatalog,
     succession::Succession,
     view_owner::ViewOwner,
 };
@@ -165,11 +164,6 @@ impl Server {
     /// The queues, the circuit breaker and the retry budget.
     pub(crate) fn admission(&self) -> &Admission {
         &self.0.admission
-    }
-
-    /// What is known of the server's tools, and what agents see of them.
-    pub(crate) fn listing(&self) -> ServerCatalog<'_> {
-        ServerCatalog(self)
     }
 
     /// The current catalogue, or the last known one while the server is not ready. `None` while it is disabled.

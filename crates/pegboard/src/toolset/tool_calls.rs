@@ -122,7 +122,7 @@ impl<'a> ToolCalls<'a> {
             reply => return reply,
         };
         let (call, guard) = match ToolFinder::new(self.open).answer(call, started, guard).await {
-            Discovered::Reply(reply) => return Ok(reply),
+            Discovered::Reply(reply) => return Ok(*reply),
             Discovered::Other(other) => *other,
             Discovered::Forward(rewritten) => {
                 let Rewritten {

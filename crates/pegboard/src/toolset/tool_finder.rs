@@ -26,7 +26,7 @@ const SHORT: usize = 160;
 /// What became of a call that may be of a discovery tool.
 pub(super) enum Discovered<'a> {
     /// The reply of a discovery tool.
-    Reply(Reply),
+    Reply(Box<Reply>),
     /// `call_tool`: the call to make. Its reply is the reply.
     Forward(Box<Rewritten<'a>>),
     /// The call is of another tool.
@@ -96,7 +96,7 @@ impl<'a> ToolFinder<'a> {
         let mut reply = builtin_tools::reply(&call, &listed.tool, outcome, started.elapsed());
         builtin_tools::note_repair(&mut reply, &called, listed);
         guard.complete(&reply);
-        Discovered::Reply(reply)
+        Discovered::Reply(Box::new(reply))
     }
 
     /// The outcome of a discovery tool; `None` if `call` was rewritten into a call of another tool.

@@ -321,7 +321,7 @@ pub(super) fn duplicates(config: &Config) -> BTreeMap<ServerName, ServerName> {
                 WithSecrets::new(&command.env),
                 command.cwd
             ]),
-            other => json!([
+            other @ Transport::Remote { .. } => json!([
                 other.endpoint().map(|endpoint| endpoint.url.expose().as_str()),
                 other
                     .endpoint()

@@ -47,7 +47,7 @@ pub(super) fn finding(name: &str, transport: &Transport, error: &LastError, exch
 fn kind(diagnosis: Option<&Diagnosis>, transport: &Transport, stderr: &str) -> &'static Kind {
     let other = match transport {
         Transport::Stdio(_) => &kinds::START_FAILED,
-        _ => &kinds::CONNECTION_FAILED,
+        Transport::Remote { .. } => &kinds::CONNECTION_FAILED,
     };
     let Some(diagnosis) = diagnosis else { return other };
     match diagnosis.code {

@@ -133,7 +133,7 @@ fn of_status(
 fn ready(section: &mut Section, status: &ServerStatus, transport: &Transport, limit: Duration) {
     let step = match transport {
         Transport::Stdio(_) => Step::Start,
-        _ => Step::Connection,
+        Transport::Remote { .. } => Step::Connection,
     };
     let took = Duration::from_secs_f64((status.ready_after_ms.unwrap_or_default() / 1000.0).clamp(0.0, 1e6));
     if took > SLOW.min(limit / 2) {

@@ -207,7 +207,7 @@ fn is_managed(config: &Config, settings: &Map<String, Value>, counts: impl Fn(&S
                         .map(pegboard::Secret::expose)
                         .eq(args.iter().copied())
             }
-            other => {
+            other @ Transport::Remote { .. } => {
                 let url = other.endpoint().map(|endpoint| endpoint.url.expose().as_str());
                 url.is_some_and(|url| {
                     text("url").is_some_and(|known| known.trim_end_matches('/') == url.trim_end_matches('/'))

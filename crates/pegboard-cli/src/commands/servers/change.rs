@@ -167,7 +167,7 @@ impl Run for Rename {
     async fn run(self, context: Context<'_>) -> Exit {
         let mut done = Vec::new();
         let daemon = has_daemon(&context).await;
-        let Rename { old, new, dry_run } = &self;
+        let Self { old, new, dry_run } = &self;
         let result = each(&context, std::slice::from_ref(old), *dry_run, |name, mut files| {
             check_server_name(new)?;
             if let Some(other) = ServersFile::with(&context.global.configs, new)?.first() {

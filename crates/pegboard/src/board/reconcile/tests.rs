@@ -51,7 +51,7 @@ fn kind(change: &Change) -> &'static str {
 fn command(config: &mut ServerConfig) -> &mut Command {
     match &mut config.transport {
         Transport::Stdio(command) => command,
-        _ => panic!("not stdio"),
+        Transport::Remote { .. } => panic!("not stdio"),
     }
 }
 

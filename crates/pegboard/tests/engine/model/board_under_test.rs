@@ -357,7 +357,7 @@ fn word(place: Place) -> &'static str {
 fn place_of(config: &ServerConfig) -> &str {
     match &config.transport {
         Transport::Stdio(command) => &command.program,
-        other => panic!("the servers of the model are not reached by {other:?}"),
+        other @ Transport::Remote { .. } => panic!("the servers of the model are not reached by {other:?}"),
     }
 }
 
