@@ -11,8 +11,6 @@ use pegboard_protocol::{Version, code, header, meta, method};
 /// Literals that only look like words of the protocol: the end of the file's path, the literal, and what it is.
 const OTHER_WORDS: &[(&str, &str, &str)] = &[
     ("lifecycle.rs", "ping", "a value of the setting `probe`"),
-    ("doctor/outage.rs", "initialize", "a part of a text"),
-    ("doctor/outage.rs", "tools/list", "a part of a text"),
     ("cases/jsonrpc.rs", "ping", "the id of a case"),
     ("cases/handshake.rs", "server/discover", "a page of the specification"),
 ];

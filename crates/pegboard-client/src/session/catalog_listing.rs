@@ -132,7 +132,7 @@ impl Lister<'_> {
             catalog
         };
         let catalog = if all.bytes > LONG {
-            mask_blocking(server_masker, Patience::from(self.limits).total, mask).await?
+            mask_blocking(server_masker, Patience::for_call(self.limits).total, mask).await?
         } else {
             mask(&server_masker.current())
         };

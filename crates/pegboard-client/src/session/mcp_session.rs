@@ -112,7 +112,7 @@ impl Session {
 
     /// The timeouts of a call, by the server's config.
     pub(super) fn patience(&self) -> Patience {
-        Patience::from(&self.limits)
+        Patience::for_call(&self.limits)
     }
 
     /// Returns the time since the last message of the server.

@@ -22,11 +22,9 @@ impl Patience {
             total: deadline,
         }
     }
-}
 
-impl From<&Limits> for Patience {
     /// The timeouts of a call that begins now, by the server's config.
-    fn from(limits: &Limits) -> Self {
+    pub fn for_call(limits: &Limits) -> Self {
         Self {
             idle: limits.call_timeout,
             total: Deadline::within(limits.call_total_timeout),

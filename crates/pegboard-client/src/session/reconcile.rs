@@ -142,7 +142,7 @@ impl Reconciler<'_> {
             .connection
             .request(
                 Request::new(method::LOGGING_SET_LEVEL, params),
-                Patience::from(self.limits),
+                Patience::for_call(self.limits),
             )
             .await;
         let result = result.map(drop).map_err(|fault| fault.to_string());
@@ -179,7 +179,7 @@ impl Reconciler<'_> {
     async fn resource_request(&self, method: &'static str, uri: &str) -> Result<(), Fault> {
         let request = Request::new(method, Params::default().with("uri", uri)).about(uri);
         self.connection
-            .request(request, Patience::from(self.limits))
+            .request(request, Patience::for_call(self.limits))
             .await
             .map(drop)
     }
