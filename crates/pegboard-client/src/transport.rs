@@ -75,7 +75,9 @@ pub use wire_end::{EndReason, Exit, WireEnd};
 
 use std::sync::Arc;
 
-use pegboard_config::{Limits, RemoteKind, Transport};
+#[cfg(any(feature = "http", feature = "websocket"))]
+use pegboard_config::RemoteKind;
+use pegboard_config::{Limits, Transport};
 
 /// Opens a wire. Returns as soon as messages can be sent: a stdio server has been spawned, a socket is connected. Over HTTP no request has
 /// been sent yet.
@@ -94,21 +96,23 @@ pub(crate) async fn dial(
             return Ok(Box::new(in_process::InProcess::new(read, write, limits, inbox)));
         }
     };
-    let (kind, endpoint) = match transport {
-        Transport::Stdio(command) => {
-            return Ok(Box::new(
-                stdio::Stdio::spawn(command, limits, credentials, inbox).await?,
-            ));
-        }
-        Transport::Remote { kind, endpoint } => (*kind, endpoint),
-    };
-    Ok(match kind {
+    Ok(match transport {
+        Transport::Stdio(command) => Box::new(stdio::Stdio::spawn(command, limits, credentials, inbox).await?),
         #[cfg(feature = "http")]
-        RemoteKind::Http | RemoteKind::Auto => Box::new(http::Http::new(endpoint, limits, credentials, inbox).await?),
+        Transport::Remote {
+            kind: RemoteKind::Http | RemoteKind::Auto,
+            endpoint,
+        } => Box::new(http::Http::new(endpoint, limits, credentials, inbox).await?),
         #[cfg(feature = "sse")]
-        RemoteKind::Sse => Box::new(sse::Sse::connect(endpoint, limits, credentials, inbox).await?),
+        Transport::Remote {
+            kind: RemoteKind::Sse,
+            endpoint,
+        } => Box::new(sse::Sse::connect(endpoint, limits, credentials, inbox).await?),
         #[cfg(feature = "websocket")]
-        RemoteKind::WebSocket => {
+        Transport::Remote {
+            kind: RemoteKind::WebSocket,
+            endpoint,
+        } => {
             // Boxed: otherwise the future of every start would reserve space for the handshakes of a WebSocket.
             Box::new(Box::pin(websocket::WebSocket::connect(endpoint, limits, credentials, inbox)).await?)
         }
@@ -116,6 +120,6 @@ pub(crate) async fn dial(
             all(feature = "sse", feature = "websocket"),
             expect(unreachable_patterns, reason = "every transport is built in")
         )]
-        other => return Err(DialError::NotBuilt(other.as_str())),
+        Transport::Remote { kind, .. } => return Err(DialError::NotBuilt(kind.as_str())),
     })
 }
