@@ -18,6 +18,7 @@ pub use stderr_patterns::StderrClue;
 /// What is wrong, at which step, why, where, and what mends it.
 ///
 /// ```
+/// # mod pegboard { pub use pegboard_base::diagnosis; }
 /// use pegboard::diagnosis::{Cause, Code, Diagnosis, Step};
 ///
 /// let diagnosis = Diagnosis::new(Code::ServerError, Step::Connect, Cause::HttpStatus { status: 503 });
