@@ -59,11 +59,11 @@ fn a_request_reported_as_unsent_is_never_written_and_a_written_one_is_cancelled(
         let fault = block_on(connection.request(Request::new("tools/call", Params::default()), patience)).unwrap_err();
         assert!(matches!(fault.kind, FaultKind::TimedOut { .. }), "{fault:?}");
 
-        let writers = std::mem::take(&mut *wire.writers.lock().unwrap());
+        let writers = std::mem::take(&mut *wire.writers.lock());
         for writer in writers {
             writer.join().unwrap();
         }
-        let written = wire.written.lock().unwrap().clone();
+        let written = wire.written.lock().clone();
         let wrote = |method: &str| written.iter().any(|text| text.contains(method));
         assert_eq!(
             wrote("tools/call"),

@@ -33,7 +33,7 @@ fn attempt(breaker: &Breaker, now: Instant) -> Vec<Ticket> {
 }
 
 fn check(breaker: &Breaker) {
-    let circuit = breaker.0.circuit.lock().unwrap();
+    let circuit = breaker.0.circuit.lock();
     if let CircuitState::HalfOpen { running, successes, .. } = circuit.state {
         assert!(running <= RULE.probes, "{running} probes at once");
         assert!(successes < RULE.successes, "it should have closed");
@@ -60,7 +60,7 @@ fn the_probes_that_count_as_under_way_are_those_whose_tickets_are_held() {
         });
         let kept: Vec<Ticket> = callers.into_iter().flat_map(|caller| caller.join().unwrap()).collect();
 
-        let circuit = breaker.0.circuit.lock().unwrap();
+        let circuit = breaker.0.circuit.lock();
         let of_now = |ticket: &&Ticket| period(ticket) == circuit.period;
         let held = u32::try_from(kept.iter().filter(of_now).count()).unwrap();
         match circuit.state {
@@ -70,7 +70,7 @@ fn the_probes_that_count_as_under_way_are_those_whose_tickets_are_held() {
         }
         drop(circuit);
         drop(kept);
-        let circuit = breaker.0.circuit.lock().unwrap();
+        let circuit = breaker.0.circuit.lock();
         assert!(
             !matches!(circuit.state, CircuitState::HalfOpen { running: 1.., .. }),
             "{circuit:?}"
