@@ -60,6 +60,11 @@ impl Connections {
     /// Changes the availability and returns the old one.
     pub(super) fn set(&self, availability: Availability) -> Arc<Availability> {
         let _guard = self.change_lock.lock();
+        self.swap(availability)
+    }
+
+    /// Changes the availability while the lock is held.
+    fn swap(&self, availability: Availability) -> Arc<Availability> {
         let publisher = &self.reporting.publisher;
         match &availability {
             // The links report their own states.
@@ -87,7 +92,10 @@ impl Connections {
 
     /// Disables the server. Its connections close when the returned value is closed or dropped.
     pub(crate) fn disable(&self) -> DetachedConnections {
-        DetachedConnections(self.pool().map(|_| self.set(Availability::Off)))
+        let _guard = self.change_lock.lock();
+        // A server that was closed meanwhile stays closed.
+        let is_on = matches!(self.load().as_ref(), Availability::On(_));
+        DetachedConnections(is_on.then(|| self.swap(Availability::Off)))
     }
 
     /// Closes the server and waits until its process has exited, unless other servers share it.
