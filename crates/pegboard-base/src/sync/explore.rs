@@ -32,10 +32,12 @@ fn run_with(scheduler: impl Scheduler + 'static, program: Arc<impl Fn() + Send +
     Runner::new(scheduler, config).run(move || program());
 }
 
-/// A runtime that is never driven, for code that needs a clock or spawns irrelevant tasks. Enter it in the first thread.
+/// A runtime that is never driven, for code that needs a clock or spawns irrelevant tasks. Enter it in the first thread. Its clock stands still, so
+/// that a machine that stops for a moment changes nothing.
 pub fn idle_runtime() -> Runtime {
     tokio::runtime::Builder::new_current_thread()
         .enable_time()
+        .start_paused(true)
         .build()
         .expect("a runtime")
 }

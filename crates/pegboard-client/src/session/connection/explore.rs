@@ -43,10 +43,9 @@ impl Wire for Threads {
 #[test]
 fn a_request_reported_as_unsent_is_never_written_and_a_written_one_is_cancelled() {
     explore(|| {
-        // The clock of a runtime that is not driven stands still, so the deadline must be set before.
-        let passed = Deadline::within(Duration::ZERO);
         let runtime = idle_runtime();
         let _entered = runtime.enter();
+        let passed = Deadline::within(Duration::ZERO);
         let (dispatcher, requests) = Dispatcher::for_tests();
         let wire = Arc::new(Threads::default());
         let responding = host::ResponderTask {
