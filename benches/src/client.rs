@@ -64,7 +64,7 @@ impl Client {
         }
         let mut sessions = Vec::new();
         for name in &names {
-            let session = BareSession::of(&tools, name, Deadline::within(PATIENCE)).await;
+            let session = BareSession::open(&tools, name, Deadline::within(PATIENCE)).await;
             sessions.push(session.context("the session is gone")?);
         }
         Ok((Self::Session(board, sessions), count))

@@ -12,7 +12,7 @@ mod secret_service;
 
 use std::path::PathBuf;
 
-pub use entry::{Entry, KeyringError};
+pub use entry::{KeyringEntry, KeyringError};
 
 use crate::secret::Secret;
 
@@ -53,7 +53,7 @@ impl Keyring {
     }
 
     /// Reads a secret.
-    pub fn find(&self, entry: Entry<'_>) -> Result<Secret, KeyringError> {
+    pub fn find(&self, entry: KeyringEntry<'_>) -> Result<Secret, KeyringError> {
         match self {
             Self::SecretService(program) => secret_service::find(program, entry),
             Self::Keychain(program) => keychain::find(program, entry),
@@ -63,7 +63,7 @@ impl Keyring {
     }
 
     /// Stores a secret, in place of the one before.
-    pub fn store(&self, entry: Entry<'_>, secret: &Secret) -> Result<(), KeyringError> {
+    pub fn store(&self, entry: KeyringEntry<'_>, secret: &Secret) -> Result<(), KeyringError> {
         match self {
             Self::SecretService(program) => secret_service::store(program, entry, secret),
             Self::Keychain(program) => keychain::store(program, entry, secret),
@@ -74,7 +74,7 @@ impl Keyring {
 }
 
 /// Reads a secret from the first of these keyrings that has it.
-pub fn find_in(keyrings: &[Keyring], entry: Entry<'_>) -> Result<Secret, KeyringError> {
+pub fn find_in(keyrings: &[Keyring], entry: KeyringEntry<'_>) -> Result<Secret, KeyringError> {
     let mut why = KeyringError::NoKeyring;
     for keyring in keyrings {
         match keyring.find(entry) {

@@ -17,5 +17,5 @@ mod catch_panic;
 mod locks;
 
 pub use broadcast_stream::BroadcastStream;
-pub use catch_panic::{Panicked, caught, caught_now};
+pub use catch_panic::{Panicked, catch, catch_now};
 pub use locks::{Mutex, MutexGuard, RwLock, RwLockReadGuard, RwLockWriteGuard};

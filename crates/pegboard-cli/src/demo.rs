@@ -83,7 +83,7 @@ pub(crate) async fn run(options: DemoOptions) -> anyhow::Result<()> {
     let address = listener
         .local_addr()
         .context("cannot tell the address that was bound")?;
-    let gateway = Gateway::of_service(demo)
+    let gateway = Gateway::for_service(demo)
         .context("no random numbers for sessions")?
         .build();
     announce(&format!("listening on {scheme}://{address}{path}")).context("cannot write to stdout")?;

@@ -57,19 +57,19 @@ impl Exit {
 
 impl Exit {
     /// The code for a call with this outcome. A call that may have run is not `Refused`, even if a limit discarded its result.
-    pub(crate) fn of_outcome(outcome: &Outcome) -> Self {
+    pub(crate) fn from_outcome(outcome: &Outcome) -> Self {
         match (outcome, outcome.kind()) {
             (Outcome::Lost(_), Kind::LimitExceeded) => Self::Unavailable,
             // With a code it was not the user who cancelled the call, but the server, or Pegboard itself.
             (Outcome::Lost(failure) | Outcome::Refused(failure), Kind::Cancelled) if failure.code.is_some() => {
                 Self::Unavailable
             }
-            (_, kind) => Self::of(kind),
+            (_, kind) => Self::from_kind(kind),
         }
     }
 
     /// The code for a request with this kind of outcome.
-    pub(crate) fn of(kind: Kind) -> Self {
+    pub(crate) fn from_kind(kind: Kind) -> Self {
         match kind {
             Kind::Ok => Self::Done,
             Kind::ToolError => Self::ToolError,
@@ -113,14 +113,14 @@ mod tests {
             (Kind::Timeout, 124),
             (Kind::Cancelled, 130),
         ] {
-            assert_eq!(Exit::of(kind) as u8, code, "{kind:?}");
+            assert_eq!(Exit::from_kind(kind) as u8, code, "{kind:?}");
         }
     }
 
     #[test]
     fn a_call_whose_answer_was_too_large_is_lost_and_not_refused() {
         let limited = || Failure::new(Kind::LimitExceeded, "too large");
-        assert_eq!(Exit::of_outcome(&Outcome::Lost(limited())), Exit::Unavailable);
-        assert_eq!(Exit::of_outcome(&Outcome::Refused(limited())), Exit::Refused);
+        assert_eq!(Exit::from_outcome(&Outcome::Lost(limited())), Exit::Unavailable);
+        assert_eq!(Exit::from_outcome(&Outcome::Refused(limited())), Exit::Refused);
     }
 }

@@ -9,7 +9,7 @@ mod typescript;
 
 use serde_json::Value;
 
-use names::Names;
+use names::UsedNames;
 use shape::Shape;
 
 use crate::output::is_hidden;
@@ -46,13 +46,13 @@ struct Wrapped {
     description: String,
     /// The description, or the name if there is none.
     about: String,
-    input: Vec<shape::Field>,
+    input: Vec<shape::ShapeField>,
     output: Shape,
 }
 
 /// The source of the wrappers for a server's tools.
 pub(crate) fn generate(language: Language, server: &str, tools: &[Definition]) -> String {
-    let mut names = Names::default();
+    let mut names = UsedNames::default();
     let wrapped: Vec<Wrapped> = tools.iter().map(|tool| wrap(tool, &mut names)).collect();
     match language {
         Language::Ts => typescript::source(server, &wrapped),
@@ -62,8 +62,8 @@ pub(crate) fn generate(language: Language, server: &str, tools: &[Definition]) -
     }
 }
 
-fn wrap(tool: &Definition, names: &mut Names) -> Wrapped {
-    let input = match Shape::of(&tool.input) {
+fn wrap(tool: &Definition, names: &mut UsedNames) -> Wrapped {
+    let input = match Shape::from_schema(&tool.input) {
         Shape::Object(fields) => fields,
         _ => Vec::new(),
     };
@@ -77,7 +77,7 @@ fn wrap(tool: &Definition, names: &mut Names) -> Wrapped {
         },
         description,
         input,
-        output: tool.output.as_ref().map_or(Shape::Any, Shape::of),
+        output: tool.output.as_ref().map_or(Shape::Any, Shape::from_schema),
     }
 }
 
@@ -90,8 +90,8 @@ fn one_paragraph(text: &str) -> String {
 }
 
 /// A text as a string literal of JSON, which is one of TypeScript too. Invisible characters are escaped.
-fn quoted(text: &str) -> String {
-    escaped(text, |c| {
+fn quote(text: &str) -> String {
+    escape(text, |c| {
         let mut units = [0; 2];
         let units = c.encode_utf16(&mut units).iter();
         units.map(|unit| format!("\\u{unit:04x}")).collect()
@@ -100,13 +100,13 @@ fn quoted(text: &str) -> String {
 
 /// The same for Python, where two halves of a character are not one.
 fn quoted_in_python(text: &str) -> String {
-    escaped(text, |c| match u32::from(c) {
+    escape(text, |c| match u32::from(c) {
         code @ 0x1_0000.. => format!("\\U{code:08x}"),
         code => format!("\\u{code:04x}"),
     })
 }
 
-fn escaped(text: &str, escape: impl Fn(char) -> String) -> String {
+fn escape(text: &str, escape: impl Fn(char) -> String) -> String {
     let plain = Value::from(text).to_string();
     let parts = plain.chars().map(|c| match is_hidden(c) {
         true => escape(c),

@@ -104,7 +104,7 @@ pub(crate) fn start(global: &Global, output: &Output, uses: LogUse) -> Result<Se
     let lines = tracing_subscriber::fmt::layer()
         .with_ansi(false)
         .event_format(Plain)
-        .with_writer(Lines(output.clone()))
+        .with_writer(LogWriter(output.clone()))
         .with_filter(filter);
     tracing_subscriber::registry()
         .with(lines)
@@ -156,12 +156,12 @@ where
 
 /// Writes log lines through [`Output`], which keeps the spinner intact.
 #[derive(Clone)]
-struct Lines(Output);
+struct LogWriter(Output);
 
-impl io::Write for Lines {
+impl io::Write for LogWriter {
     fn write(&mut self, line: &[u8]) -> io::Result<usize> {
         let text = String::from_utf8_lossy(line);
-        self.0.say(&(output::indented(&text) + "\n"));
+        self.0.say(&(output::indent(&text) + "\n"));
         Ok(line.len())
     }
 
@@ -170,7 +170,7 @@ impl io::Write for Lines {
     }
 }
 
-impl<'a> MakeWriter<'a> for Lines {
+impl<'a> MakeWriter<'a> for LogWriter {
     type Writer = Self;
 
     fn make_writer(&'a self) -> Self {

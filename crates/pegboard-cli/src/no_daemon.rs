@@ -90,7 +90,7 @@ impl Identified {
 pub(crate) struct Identity;
 
 impl Identity {
-    pub(crate) fn of_daemon(_: &Global, _: &Settings) -> Self {
+    pub(crate) fn for_daemon(_: &Global, _: &Settings) -> Self {
         Self
     }
 }

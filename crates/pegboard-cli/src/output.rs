@@ -10,10 +10,10 @@ mod wrap;
 
 pub(crate) use image::Graphics;
 pub(crate) use out_file::check_out;
-pub(crate) use sanitize::{clean, indented, is_hidden, one_line};
+pub(crate) use sanitize::{clean, indent, is_hidden, one_line};
 pub(crate) use shell_word::shell_word;
 pub(crate) use table::Table;
-pub(crate) use wrap::wrapped;
+pub(crate) use wrap::wrap;
 
 use std::{
     borrow::Cow,
@@ -345,13 +345,13 @@ impl Report {
 
     /// Adds a hint.
     pub(crate) fn hint(mut self, hint: &str) -> Self {
-        self.messages.push_str(&format!("hint: {}\n", indented(hint)));
+        self.messages.push_str(&format!("hint: {}\n", indent(hint)));
         self
     }
 
     /// Adds a line that is neither an error nor a warning.
     pub(crate) fn note(mut self, text: &str) -> Self {
-        self.messages.push_str(&format!("{}\n", indented(text)));
+        self.messages.push_str(&format!("{}\n", indent(text)));
         self
     }
 
@@ -364,21 +364,21 @@ impl Report {
 
 /// Formats an error and its hint.
 pub(crate) fn error(message: &str, hint: Option<&str>) -> String {
-    error_in(Paint::of(&io::stderr()), message, hint)
+    error_in(Paint::detect(&io::stderr()), message, hint)
 }
 
 fn error_in(paint: Paint, message: &str, hint: Option<&str>) -> String {
-    let mut text = format!("{} {}\n", paint.paint("31", "error:"), indented(message));
+    let mut text = format!("{} {}\n", paint.paint("31", "error:"), indent(message));
     if let Some(hint) = hint {
-        let _ = writeln!(text, "hint: {}", indented(hint));
+        let _ = writeln!(text, "hint: {}", indent(hint));
     }
     text
 }
 
 /// Formats a warning.
 pub(crate) fn warning(message: &str) -> String {
-    let yellow = Paint::of(&io::stderr()).paint("33", "warning:");
-    format!("{yellow} {}\n", indented(message))
+    let yellow = Paint::detect(&io::stderr()).paint("33", "warning:");
+    format!("{yellow} {}\n", indent(message))
 }
 
 /// Colour, where the stream supports it.
@@ -389,7 +389,7 @@ pub(crate) struct Paint {
 
 impl Paint {
     /// Colour if the stream is a terminal, `NO_COLOR` is not set and `TERM` is not `dumb`.
-    pub(crate) fn of(stream: &impl io::IsTerminal) -> Self {
+    pub(crate) fn detect(stream: &impl io::IsTerminal) -> Self {
         let refused = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
         let dumb = std::env::var_os("TERM").is_some_and(|term| term == "dumb");
         Self {

@@ -98,7 +98,7 @@ fn describe(page: &mut String, command: &Command, name: &str, global: &[&str]) {
             write!(help, "; default {}", defaults.join(" ")).unwrap();
         }
         let help = help.replace('|', "\\|").replace('<', "&lt;");
-        writeln!(page, "| `{}` | {help} |", spelled(arg).replace('|', "\\|")).unwrap();
+        writeln!(page, "| `{}` | {help} |", spell(arg).replace('|', "\\|")).unwrap();
     }
     if let Some(examples) = command.get_after_help() {
         let examples = examples.to_string();
@@ -115,7 +115,7 @@ fn options(command: &Command) -> impl Iterator<Item = &Arg> {
 }
 
 /// An argument as it is written.
-fn spelled(arg: &Arg) -> String {
+fn spell(arg: &Arg) -> String {
     let names: Vec<String> = arg
         .get_value_names()
         .into_iter()
@@ -157,7 +157,7 @@ fn the_page_of_exit_codes_shows_every_kind_of_ending() {
     for exit in Exit::ALL {
         let kinds: Vec<String> = kinds
             .into_iter()
-            .filter(|kind| Exit::of(*kind) == exit)
+            .filter(|kind| Exit::from_kind(*kind) == exit)
             .map(|kind| format!("`{}`", kind.as_str()))
             .collect();
         writeln!(page, "| {} | {} | {} |", exit as u8, exit.meaning(), kinds.join(", ")).unwrap();

@@ -5,5 +5,5 @@ mod entry;
 mod way;
 
 pub(crate) use client::{OFFICIAL, Registry, RegistryError};
-pub(crate) use entry::{Entry, Status};
+pub(crate) use entry::{RegistryEntry, Status};
 pub(crate) use way::{Given, Need, Way, ways};

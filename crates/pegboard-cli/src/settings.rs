@@ -193,7 +193,7 @@ impl Settings {
     /// Like [`Self::usable`], but also succeeds when all servers are those of a project file that is not approved.
     pub(crate) fn checked(&self) -> Result<Config, Complaint> {
         let config = self.shown()?;
-        match listed(self.loaded.errors()) {
+        match list(self.loaded.errors()) {
             Some(errors) if config.servers.is_empty() => Err(Complaint {
                 message: NOTHING.to_owned(),
                 hint: Some(
@@ -276,7 +276,7 @@ impl Settings {
                     "{} cannot be read as a config, so nothing was done",
                     unreadable.join(" and ")
                 ),
-                hint: listed(problems.filter(|problem| unreadable.contains(&problem.file))),
+                hint: list(problems.filter(|problem| unreadable.contains(&problem.file))),
                 exit: Exit::Usage,
             });
         }
@@ -436,7 +436,7 @@ pub(crate) fn here() -> PathBuf {
 }
 
 /// The problems, one per line.
-fn listed<'a>(problems: impl Iterator<Item = &'a Problem>) -> Option<String> {
+fn list<'a>(problems: impl Iterator<Item = &'a Problem>) -> Option<String> {
     let lines: Vec<String> = problems.map(ToString::to_string).collect();
     (!lines.is_empty()).then(|| lines.join("\n"))
 }
@@ -458,7 +458,7 @@ mod tests {
                     [servers.said]\ncommand = 'uvx'\nargs = ['x']\nconnect_timeout = '5s'\n";
         let source = Source::text("test", text, Some(Format::Toml));
         Settings {
-            loaded: Config::load(&[source], &Env::of([("", "")])),
+            loaded: Config::load(&[source], &Env::from_pairs([("", "")])),
             only: Vec::new(),
             told_of: None,
             is_demo: false,

@@ -9,11 +9,11 @@ use std::{
 
 use super::{
     expand::{self, Env},
-    field::{Kind, Match, Section, Syntax, Via, Word, find_word},
+    field::{Match, Section, Syntax, ValueKind, Via, Word, find_word},
     problem::{MAX_PROBLEMS, Report, join},
     setting::{Found, Rank, Setting, Unchecked, Values},
     spelling::{nearest, snake},
-    tree::{Entry, Node, Place, Value},
+    tree::{KeyValue, Location, Node, Value},
     units,
 };
 use pegboard_base::diagnosis::{Code, Edit};
@@ -47,7 +47,7 @@ impl<'a> TableChecker<'a> {
     }
 
     /// Validates the entries of a table.
-    pub(super) fn section(&mut self, section: &'static Section, entries: &[Entry], path: &str) -> Values {
+    pub(super) fn section(&mut self, section: &'static Section, entries: &[KeyValue], path: &str) -> Values {
         let mut values = Values::default();
         for entry in entries {
             if entry.is_note() {
@@ -100,7 +100,7 @@ impl<'a> TableChecker<'a> {
         }
     }
 
-    fn unknown(&mut self, section: &'static Section, entry: &Entry, field: &str) {
+    fn unknown(&mut self, section: &'static Section, entry: &KeyValue, field: &str) {
         let message = "there is no such setting";
         let nearest = section.nearest(&entry.key);
         match nearest {
@@ -121,7 +121,7 @@ impl<'a> TableChecker<'a> {
         self.report.name_last(Code::UnknownSetting, rename);
     }
 
-    fn field(&mut self, found: Match, entry: &Entry, path: &str) -> Option<Setting> {
+    fn field(&mut self, found: Match, entry: &KeyValue, path: &str) -> Option<Setting> {
         let node = &entry.value;
         if node.value == Value::Null {
             return None;
@@ -145,11 +145,11 @@ impl<'a> TableChecker<'a> {
                 };
                 self.setting(&found.field.kind, node, path, unit)
             }
-            Some(Via::Negated) => match self.setting(&Kind::Bool, node, path, None)? {
+            Some(Via::Negated) => match self.setting(&ValueKind::Bool, node, path, None)? {
                 Setting::Bool(value) => Some(Setting::Bool(!value)),
                 _ => None,
             },
-            Some(Via::SharedFlag) => match self.setting(&Kind::Bool, node, path, None)? {
+            Some(Via::SharedFlag) => match self.setting(&ValueKind::Bool, node, path, None)? {
                 Setting::Bool(true) => Some(Setting::Word("shared")),
                 _ => Some(Setting::Word("session")),
             },
@@ -163,40 +163,42 @@ impl<'a> TableChecker<'a> {
         }
     }
 
-    fn setting(&mut self, kind: &Kind, node: &Node, path: &str, unit: Option<u64>) -> Option<Setting> {
+    fn setting(&mut self, kind: &ValueKind, node: &Node, path: &str, unit: Option<u64>) -> Option<Setting> {
         match kind {
-            Kind::Text => self.text(node, path, false).map(Setting::Text),
-            Kind::Secret => self.text(node, path, true).map(Setting::Secret),
-            Kind::Any => Some(Setting::Any(Unchecked(node.clone()))),
-            Kind::List(kind) => match &node.value {
+            ValueKind::Text => self.text(node, path, false).map(Setting::Text),
+            ValueKind::Secret => self.text(node, path, true).map(Setting::Secret),
+            ValueKind::Any => Some(Setting::Any(Unchecked(node.clone()))),
+            ValueKind::List(kind) => match &node.value {
                 Value::List(items) => Some(Setting::List(self.list(kind, items, path))),
                 _ => self.wrong(node, path, "a list"),
             },
-            Kind::Map(kind) => match &node.value {
+            ValueKind::Map(kind) => match &node.value {
                 Value::Map(entries) => Some(Setting::Map(self.map(kind, entries, path))),
                 _ => self.wrong(node, path, "a table"),
             },
-            Kind::Table(section) => match &node.value {
+            ValueKind::Table(section) => match &node.value {
                 Value::Map(entries) => Some(Setting::Table(self.section(section, entries, path))),
                 _ => self.wrong(node, path, "a table"),
             },
-            Kind::Either(kinds) => match kinds.iter().find(|kind| fits(kind, node, unit)) {
+            ValueKind::Either(kinds) => match kinds.iter().find(|kind| fits(kind, node, unit)) {
                 Some(kind) => self.setting(kind, node, path, unit),
-                None => self.wrong(node, path, &describe(&Kind::Either(kinds))),
+                None => self.wrong(node, path, &describe(&ValueKind::Either(kinds))),
             },
-            Kind::Bool | Kind::Word(_) | Kind::Count { .. } | Kind::Duration { .. } | Kind::Size { .. } => {
-                self.scalar(kind, node, path, unit)
-            }
+            ValueKind::Bool
+            | ValueKind::Word(_)
+            | ValueKind::Count { .. }
+            | ValueKind::Duration { .. }
+            | ValueKind::Size { .. } => self.scalar(kind, node, path, unit),
         }
     }
 
-    fn list(&mut self, kind: &Kind, items: &[Node], path: &str) -> Vec<Setting> {
+    fn list(&mut self, kind: &ValueKind, items: &[Node], path: &str) -> Vec<Setting> {
         let each = items.iter().enumerate();
         each.filter_map(|(index, item)| self.setting(kind, item, &format!("{path}[{index}]"), None))
             .collect()
     }
 
-    fn map(&mut self, kind: &Kind, entries: &[Entry], path: &str) -> BTreeMap<String, Setting> {
+    fn map(&mut self, kind: &ValueKind, entries: &[KeyValue], path: &str) -> BTreeMap<String, Setting> {
         let mut map = BTreeMap::new();
         for entry in entries.iter().filter(|entry| entry.value.value != Value::Null) {
             let path = join(path, &entry.key);
@@ -208,7 +210,7 @@ impl<'a> TableChecker<'a> {
     }
 
     /// Reads a value that is not a text. A text with variables is expanded and then parsed.
-    fn scalar(&mut self, kind: &Kind, node: &Node, path: &str, unit: Option<u64>) -> Option<Setting> {
+    fn scalar(&mut self, kind: &ValueKind, node: &Node, path: &str, unit: Option<u64>) -> Option<Setting> {
         let expanded;
         let node = match &node.value {
             Value::Text(text) if expand::has_variables(text) => {
@@ -219,14 +221,14 @@ impl<'a> TableChecker<'a> {
             _ => node,
         };
         match (kind, &node.value) {
-            (Kind::Bool, Value::Bool(value)) => Some(Setting::Bool(*value)),
-            (Kind::Word(words), Value::Text(text)) => self.word(words, text, node.at, path),
-            (Kind::Count { min, max }, Value::Int(number)) => {
+            (ValueKind::Bool, Value::Bool(value)) => Some(Setting::Bool(*value)),
+            (ValueKind::Word(words), Value::Text(text)) => self.word(words, text, node.at, path),
+            (ValueKind::Count { min, max }, Value::Int(number)) => {
                 let shown = (min.to_string(), max.to_string());
                 self.bounded(u64::try_from(*number).ok(), (*min, *max), &shown, node.at, path)
                     .map(Setting::Count)
             }
-            (Kind::Size { min, max }, Value::Int(_) | Value::Text(_)) => {
+            (ValueKind::Size { min, max }, Value::Int(_) | Value::Text(_)) => {
                 let bytes = match &node.value {
                     Value::Int(number) => u64::try_from(*number).ok(),
                     Value::Text(text) => match units::size(text) {
@@ -239,7 +241,7 @@ impl<'a> TableChecker<'a> {
                 self.bounded(bytes, (*min, *max), &shown, node.at, path)
                     .map(Setting::Size)
             }
-            (Kind::Duration { min, max }, _) => self.duration((*min, *max), node, path, unit),
+            (ValueKind::Duration { min, max }, _) => self.duration((*min, *max), node, path, unit),
             _ => self.wrong(node, path, &describe(kind)),
         }
     }
@@ -292,7 +294,7 @@ impl<'a> TableChecker<'a> {
         value: Option<u64>,
         bounds: (u64, u64),
         shown: &(String, String),
-        at: Place,
+        at: Location,
         path: &str,
     ) -> Option<u64> {
         // `None` is a negative number.
@@ -304,7 +306,7 @@ impl<'a> TableChecker<'a> {
         None
     }
 
-    fn word(&mut self, words: &'static [Word], text: &str, at: Place, path: &str) -> Option<Setting> {
+    fn word(&mut self, words: &'static [Word], text: &str, at: Location, path: &str) -> Option<Setting> {
         if let Some(name) = find_word(words, text) {
             return Some(Setting::Word(name));
         }
@@ -355,46 +357,48 @@ fn variables(node: &Node, via: Option<Via>) -> Vec<String> {
 }
 
 /// Whether a value has the form that `kind` takes.
-fn fits(kind: &Kind, node: &Node, unit: Option<u64>) -> bool {
+fn fits(kind: &ValueKind, node: &Node, unit: Option<u64>) -> bool {
     match (kind, &node.value) {
-        (Kind::Word(words), Value::Text(text)) => find_word(words, text).is_some(),
-        (Kind::Duration { .. }, Value::Text(text)) => expand::has_variables(text) || units::duration(text).is_some(),
-        (Kind::Duration { .. }, Value::Int(number)) => unit.is_some() || *number == 0,
-        (Kind::Duration { .. }, Value::Float(_)) => unit.is_some(),
-        (Kind::Bool, Value::Bool(_)) | (Kind::Count { .. } | Kind::Size { .. }, Value::Int(_)) => true,
-        (Kind::Text | Kind::Secret | Kind::Size { .. }, Value::Text(_)) => true,
-        (Kind::List(_), Value::List(_)) | (Kind::Map(_) | Kind::Table(_), Value::Map(_)) => true,
-        (Kind::Either(kinds), _) => kinds.iter().any(|kind| fits(kind, node, unit)),
-        (Kind::Any, _) => true,
+        (ValueKind::Word(words), Value::Text(text)) => find_word(words, text).is_some(),
+        (ValueKind::Duration { .. }, Value::Text(text)) => {
+            expand::has_variables(text) || units::duration(text).is_some()
+        }
+        (ValueKind::Duration { .. }, Value::Int(number)) => unit.is_some() || *number == 0,
+        (ValueKind::Duration { .. }, Value::Float(_)) => unit.is_some(),
+        (ValueKind::Bool, Value::Bool(_)) | (ValueKind::Count { .. } | ValueKind::Size { .. }, Value::Int(_)) => true,
+        (ValueKind::Text | ValueKind::Secret | ValueKind::Size { .. }, Value::Text(_)) => true,
+        (ValueKind::List(_), Value::List(_)) | (ValueKind::Map(_) | ValueKind::Table(_), Value::Map(_)) => true,
+        (ValueKind::Either(kinds), _) => kinds.iter().any(|kind| fits(kind, node, unit)),
+        (ValueKind::Any, _) => true,
         _ => false,
     }
 }
 
 /// Parses an expanded text as a value of `kind`, or keeps it as a text.
-fn plain(kind: &Kind, text: String) -> Value {
+fn plain(kind: &ValueKind, text: String) -> Value {
     match (kind, text.trim()) {
-        (Kind::Bool, "true") => Value::Bool(true),
-        (Kind::Bool, "false") => Value::Bool(false),
-        (Kind::Count { .. }, number) => number.parse().map_or(Value::Text(text), Value::Int),
+        (ValueKind::Bool, "true") => Value::Bool(true),
+        (ValueKind::Bool, "false") => Value::Bool(false),
+        (ValueKind::Count { .. }, number) => number.parse().map_or(Value::Text(text), Value::Int),
         _ => Value::Text(text),
     }
 }
 
 /// The name of a kind of value in messages.
-pub(super) fn describe(kind: &Kind) -> String {
+pub(super) fn describe(kind: &ValueKind) -> String {
     match kind {
-        Kind::Bool => "true or false".into(),
-        Kind::Text | Kind::Secret => "a text".into(),
-        Kind::Count { .. } => "a whole number".into(),
-        Kind::Duration { .. } => "a duration such as `\"30s\"`".into(),
-        Kind::Size { .. } => "a size such as `\"8MiB\"`".into(),
-        Kind::Word(words) => {
+        ValueKind::Bool => "true or false".into(),
+        ValueKind::Text | ValueKind::Secret => "a text".into(),
+        ValueKind::Count { .. } => "a whole number".into(),
+        ValueKind::Duration { .. } => "a duration such as `\"30s\"`".into(),
+        ValueKind::Size { .. } => "a size such as `\"8MiB\"`".into(),
+        ValueKind::Word(words) => {
             let names: Vec<String> = words.iter().map(|word| format!("`{}`", word.name)).collect();
             names.join(" or ")
         }
-        Kind::List(_) => "a list".into(),
-        Kind::Map(_) | Kind::Table(_) => "a table".into(),
-        Kind::Either(kinds) => kinds.iter().map(describe).collect::<Vec<_>>().join(" or "),
-        Kind::Any => "anything".into(),
+        ValueKind::List(_) => "a list".into(),
+        ValueKind::Map(_) | ValueKind::Table(_) => "a table".into(),
+        ValueKind::Either(kinds) => kinds.iter().map(describe).collect::<Vec<_>>().join(" or "),
+        ValueKind::Any => "anything".into(),
     }
 }

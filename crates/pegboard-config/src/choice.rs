@@ -10,7 +10,7 @@ pub(super) trait Choice: Sized + 'static {
     const WORDS: &'static [Word];
 
     /// The value of a word of `WORDS`.
-    fn of_word(word: &str) -> Option<Self>;
+    fn from_word(word: &str) -> Option<Self>;
 }
 
 /// A choice with a default.
@@ -79,7 +79,7 @@ macro_rules! words {
         impl $crate::choice::Choice for $type {
             const WORDS: &'static [$crate::field::Word] = &[ $( $crate::field::Word { name: $word, spellings: &[ $($spelling),* ] }, )+ ];
 
-            fn of_word(word: &str) -> Option<Self> {
+            fn from_word(word: &str) -> Option<Self> {
                 match word {
                     $( $word => Some(Self::$variant), )+
                     _ => None,
@@ -90,7 +90,7 @@ macro_rules! words {
         impl $crate::from_setting::FromSetting for $type {
             fn from_setting(setting: &$crate::setting::Setting) -> Option<Self> {
                 match setting {
-                    $crate::setting::Setting::Word(word) => $crate::choice::Choice::of_word(word),
+                    $crate::setting::Setting::Word(word) => $crate::choice::Choice::from_word(word),
                     _ => None,
                 }
             }
@@ -115,7 +115,7 @@ pub(super) use words;
 
 /// Parses any spelling of a word. `what` is what the words are, for the error.
 pub(super) fn parse_word<T: Choice>(word: &str, what: &'static str) -> Result<T, UnknownWord> {
-    let found = find_word(T::WORDS, word).and_then(T::of_word);
+    let found = find_word(T::WORDS, word).and_then(T::from_word);
     let known = || T::WORDS.iter().map(|word| word.name);
     found.ok_or_else(|| UnknownWord::new(what, word, known()))
 }
@@ -210,7 +210,7 @@ mod tests {
             + DeserializeOwned,
     {
         for word in T::WORDS {
-            let value = T::of_word(word.name).unwrap();
+            let value = T::from_word(word.name).unwrap();
             let written = value.to_string();
             assert!(T::WORDS.iter().any(|word| word.name == written), "{written}");
             assert_eq!(written.parse(), Ok(value));

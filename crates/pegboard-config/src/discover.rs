@@ -116,7 +116,7 @@ mod tests {
         let user = touch(&root.join("home/config/pegboard/pegboard.yaml"));
         let project = touch(&root.join("repo/.mcp.json"));
         let config = root.join("home/config").display().to_string();
-        let env = Env::of([("XDG_CONFIG_HOME", config.clone()), ("APPDATA", config)]);
+        let env = Env::from_pairs([("XDG_CONFIG_HOME", config.clone()), ("APPDATA", config)]);
         let system_folder = root.join("etc");
         let found = |folder: &str| find_with(&root.join(folder), Some(&system_folder), &env);
         let own = vec![system, user];
@@ -135,7 +135,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         touch(&folder.path().join("config/pegboard/pegboard.toml"));
         for name in ["XDG_CONFIG_HOME", "HOME", "APPDATA"] {
-            assert_eq!(user_folder(&Env::of([(name, "config")])), None, "{name}");
+            assert_eq!(user_folder(&Env::from_pairs([(name, "config")])), None, "{name}");
         }
     }
 }

@@ -33,7 +33,7 @@ impl<'a> Env<'a> {
     /// such a reference is an error.
     pub fn process() -> Self {
         Self {
-            keyring: Some(KeyringReferences::of_system()),
+            keyring: Some(KeyringReferences::for_system()),
             ..Self::new(|name| std::env::var(name).ok())
         }
     }
@@ -68,7 +68,7 @@ impl<'a> Env<'a> {
     }
 
     /// Uses these variables and no others.
-    pub fn of<K: Into<String>, V: Into<String>>(pairs: impl IntoIterator<Item = (K, V)>) -> Self {
+    pub fn from_pairs<K: Into<String>, V: Into<String>>(pairs: impl IntoIterator<Item = (K, V)>) -> Self {
         let pairs: BTreeMap<String, String> = pairs.into_iter().map(|(k, v)| (k.into(), v.into())).collect();
         Self::new(move |name| pairs.get(name).cloned())
     }
@@ -273,7 +273,7 @@ mod tests {
     use super::*;
 
     fn env() -> Env<'static> {
-        Env::of([
+        Env::from_pairs([
             ("A", "one"),
             ("EMPTY", ""),
             ("TRICK", "${A} $(id) `id`; x"),
@@ -330,14 +330,14 @@ mod tests {
 
     #[test]
     fn repetition_cannot_make_a_value_of_any_length() {
-        let env = Env::of([("BIG", "x".repeat(100_000))]);
+        let env = Env::from_pairs([("BIG", "x".repeat(100_000))]);
         assert_eq!(expand(&"${BIG}".repeat(1000), &env).1, [ExpandError::TooLong]);
     }
 
     proptest::proptest! {
         #[test]
         fn nothing_a_variable_holds_is_read_again(held in ".*", before in "[^${]*", after in "[^${]*") {
-            let env = Env::of([("V", held.clone())]);
+            let env = Env::from_pairs([("V", held.clone())]);
             let (value, errors) = expand(&format!("{before}${{V}}{after}"), &env);
             proptest::prop_assert_eq!(value, format!("{before}{held}{after}"));
             proptest::prop_assert!(errors.is_empty());

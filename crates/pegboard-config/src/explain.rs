@@ -100,7 +100,7 @@ impl fmt::Display for ValueOrigin {
 }
 
 impl ValueOrigin {
-    fn of(found: &Found, is_server: bool) -> Self {
+    fn new(found: &Found, is_server: bool) -> Self {
         let (file, line, key) = (found.file.to_string(), found.at.line, found.key.clone());
         match found.rank {
             Rank::Preset => Self::Preset { preset: file },
@@ -113,7 +113,7 @@ impl ValueOrigin {
 impl Loaded {
     /// All settings in effect with their origins: those of the top of the file first, then server by server.
     pub fn explain(&self) -> Vec<Explained> {
-        loaded(self)
+        load(self)
     }
 
     /// The value in effect for a setting that no source sets, by its full name: of a server, or for all servers. Null means no value.
@@ -135,7 +135,7 @@ impl Loaded {
 }
 
 /// All settings that are set or have a default: those of the top first, then server by server.
-fn loaded(loaded: &Loaded) -> Vec<Explained> {
+fn load(loaded: &Loaded) -> Vec<Explained> {
     let mut explained = top(loaded);
     for (name, config) in &loaded.config.servers {
         if let Some(values) = loaded.written.get(name) {
@@ -146,7 +146,7 @@ fn loaded(loaded: &Loaded) -> Vec<Explained> {
 }
 
 fn top(loaded: &Loaded) -> Vec<Explained> {
-    let values = merge::expanded(loaded.top.clone());
+    let values = merge::expand(loaded.top.clone());
     let mut each = Layers {
         server: None,
         values: &values,
@@ -172,8 +172,8 @@ fn server(loaded: &Loaded, name: &ServerName, config: &ServerConfig, values: &Va
     };
     let preset = ServerTable::new(values).get(&of::preset);
     let weaker = [
-        merge::expanded(loaded.top.clone()),
-        merge::expanded(layers::of_preset(preset)),
+        merge::expand(loaded.top.clone()),
+        merge::expand(layers::from_preset(preset)),
     ];
     let mut each = Layers {
         server: Some(name),
@@ -286,7 +286,7 @@ impl Layers<'_> {
         {
             values.push(Overridden {
                 value: redact::setting(field.name, &found.setting),
-                from: ValueOrigin::of(found, is_server),
+                from: ValueOrigin::new(found, is_server),
             });
         }
         values.extend(default.and_then(|default| {
@@ -360,7 +360,7 @@ fn unset(loaded: &Loaded, name: &str, server: Option<&ServerName>) -> Vec<Explai
         Some(of_server) if !field.default.is_some() => of_server.field,
         _ => field,
     };
-    let preset = merge::expanded(layers::of_preset(loaded.config.preset));
+    let preset = merge::expand(layers::from_preset(loaded.config.preset));
     let one = |name: String, field: &'static Field, found: Option<&Found>| Explained {
         server: server.cloned(),
         field: name,
@@ -368,7 +368,7 @@ fn unset(loaded: &Loaded, name: &str, server: Option<&ServerName>) -> Vec<Explai
             Some(found) => redact::setting(field.name, &found.setting),
             None => redact::default(field.default).unwrap_or_default(),
         },
-        from: found.map_or(ValueOrigin::Default, |found| ValueOrigin::of(found, true)),
+        from: found.map_or(ValueOrigin::Default, |found| ValueOrigin::new(found, true)),
         over: Vec::new(),
         variables: Vec::new(),
         doc: field.doc,

@@ -24,7 +24,7 @@ pub(super) struct Field {
     pub(super) aliases: &'static [&'static str],
     /// Other names under which the value has another form.
     pub(super) converted: &'static [(&'static str, Via)],
-    pub(super) kind: Kind,
+    pub(super) kind: ValueKind,
     /// The syntax of its texts, besides the kind.
     pub(super) syntax: Option<Syntax>,
     /// The value in effect when the field is not set.
@@ -161,7 +161,7 @@ pub(super) enum Applies {
 
 /// The kind of value that a field takes.
 #[derive(Debug, Clone, Copy)]
-pub(super) enum Kind {
+pub(super) enum ValueKind {
     Bool,
     Text,
     /// A text that is redacted wherever settings are shown.
@@ -226,7 +226,7 @@ impl DefaultValue {
     }
 }
 
-impl Kind {
+impl ValueKind {
     /// The section of a kind that is a table, or that may be one.
     pub(super) fn section(&self) -> Option<&'static Section> {
         match self {
@@ -248,8 +248,8 @@ impl Field {
 
     pub(super) fn takes_duration(&self) -> bool {
         match self.kind {
-            Kind::Duration { .. } => true,
-            Kind::Either(kinds) => kinds.iter().any(|kind| matches!(kind, Kind::Duration { .. })),
+            ValueKind::Duration { .. } => true,
+            ValueKind::Either(kinds) => kinds.iter().any(|kind| matches!(kind, ValueKind::Duration { .. })),
             _ => false,
         }
     }

@@ -74,18 +74,18 @@ mod tests {
 
     use super::*;
     use crate::{
-        field::{Kind, Void},
+        field::{ValueKind, Void},
         spelling::{camel, snake},
     };
 
-    fn each_section(kind: &Kind, seen: &mut Vec<&'static Section>) {
+    fn each_section(kind: &ValueKind, seen: &mut Vec<&'static Section>) {
         match kind {
-            Kind::Table(section) if !seen.iter().any(|known| std::ptr::eq(*known, *section)) => {
+            ValueKind::Table(section) if !seen.iter().any(|known| std::ptr::eq(*known, *section)) => {
                 seen.push(section);
                 section.fields().for_each(|field| each_section(&field.kind, seen));
             }
-            Kind::List(kind) | Kind::Map(kind) => each_section(kind, seen),
-            Kind::Either(kinds) => kinds.iter().for_each(|kind| each_section(kind, seen)),
+            ValueKind::List(kind) | ValueKind::Map(kind) => each_section(kind, seen),
+            ValueKind::Either(kinds) => kinds.iter().for_each(|kind| each_section(kind, seen)),
             _ => {}
         }
     }
@@ -93,8 +93,8 @@ mod tests {
     #[test]
     fn no_name_means_two_things_in_a_section() {
         let mut sections = Vec::new();
-        each_section(&Kind::Table(TOP), &mut sections);
-        each_section(&Kind::Table(SERVER), &mut sections);
+        each_section(&ValueKind::Table(TOP), &mut sections);
+        each_section(&ValueKind::Table(SERVER), &mut sections);
         assert!(sections.len() > 5);
         for section in sections {
             let mut seen = BTreeSet::new();
@@ -109,7 +109,7 @@ mod tests {
     #[test]
     fn a_setting_is_void_because_of_others_of_its_table() {
         let mut sections = Vec::new();
-        each_section(&Kind::Table(SERVER), &mut sections);
+        each_section(&ValueKind::Table(SERVER), &mut sections);
         for section in sections {
             for field in section.fields() {
                 if let Void::IfSet(names) = field.void {

@@ -4,7 +4,7 @@ use super::{
     fields::TOP,
     problem::{Report, join},
     spelling::snake,
-    tree::{Entry, Node, Value},
+    tree::{KeyValue, Node, Value},
 };
 
 /// The most servers in one file. Every name is compared with every other.
@@ -13,9 +13,9 @@ const MAX_SERVERS: usize = 1000;
 /// A file in our structure.
 pub(super) struct Shaped {
     /// The servers: the entry with the name and location, and the flattened settings.
-    pub(super) servers: Vec<(Entry, Vec<Entry>)>,
+    pub(super) servers: Vec<(KeyValue, Vec<KeyValue>)>,
     /// All other top-level entries.
-    pub(super) rest: Vec<Entry>,
+    pub(super) rest: Vec<KeyValue>,
 }
 
 /// Finds the servers in a file: `servers`, `mcpServers`, `mcp_servers`, `context_servers`, `mcp`, or a bare list of servers.
@@ -33,7 +33,7 @@ pub(super) fn shape(root: Node, report: &mut Report) -> Shaped {
     shaped
 }
 
-fn top(entries: Vec<Entry>, shaped: &mut Shaped, report: &mut Report) {
+fn top(entries: Vec<KeyValue>, shaped: &mut Shaped, report: &mut Report) {
     let mut foreign = false;
     for entry in entries {
         match snake(&entry.key).as_str() {
@@ -63,16 +63,16 @@ fn top(entries: Vec<Entry>, shaped: &mut Shaped, report: &mut Report) {
 
 /// Moves minion's top-level settings for restarts into `restart`.
 fn gather_reconnecting(shaped: &mut Shaped) {
-    let is_one = |entry: &Entry| {
+    let is_one = |entry: &KeyValue| {
         let names = ["enable_auto_reconnect", "max_reconnect_retries", "reconnect_backoff"];
         names.contains(&snake(&entry.key).as_str())
     };
-    let (parts, rest): (Vec<Entry>, Vec<Entry>) = std::mem::take(&mut shaped.rest).into_iter().partition(is_one);
+    let (parts, rest): (Vec<KeyValue>, Vec<KeyValue>) = std::mem::take(&mut shaped.rest).into_iter().partition(is_one);
     shaped.rest = rest;
     let Some(at) = parts.first().map(|part| part.at) else {
         return;
     };
-    let entry = |key: &str, value: Node| Entry {
+    let entry = |key: &str, value: Node| KeyValue {
         key: key.to_owned(),
         at: value.at,
         value,
@@ -92,7 +92,7 @@ fn gather_reconnecting(shaped: &mut Shaped) {
 }
 
 /// Converts minion's number of starts after the first one to `max_attempts`, which counts all of them.
-fn count_first_starts(setting: &mut Entry) {
+fn count_first_starts(setting: &mut KeyValue) {
     let Value::Map(parts) = &mut setting.value.value else {
         return;
     };
@@ -115,7 +115,7 @@ fn inside_mcp(node: Node, shaped: &mut Shaped, report: &mut Report) {
     let Value::Map(entries) = &node.value else {
         return servers(node, shaped, report);
     };
-    let holds_servers = |entry: &Entry| matches!(snake(&entry.key).as_str(), "servers" | "mcp_servers");
+    let holds_servers = |entry: &KeyValue| matches!(snake(&entry.key).as_str(), "servers" | "mcp_servers");
     if !entries.iter().any(holds_servers) {
         return servers(node, shaped, report);
     }
@@ -129,7 +129,7 @@ fn inside_mcp(node: Node, shaped: &mut Shaped, report: &mut Report) {
 
 /// Removes the settings of the program that the file belongs to, with one warning for all of them.
 fn leave_out_foreign(shaped: &mut Shaped, report: &mut Report) {
-    let (ours, theirs): (Vec<Entry>, Vec<Entry>) = std::mem::take(&mut shaped.rest)
+    let (ours, theirs): (Vec<KeyValue>, Vec<KeyValue>) = std::mem::take(&mut shaped.rest)
         .into_iter()
         .partition(|entry| TOP.find(&entry.key).is_some());
     shaped.rest = ours;
@@ -161,7 +161,7 @@ fn servers(node: Node, shaped: &mut Shaped, report: &mut Report) {
             for (index, item) in items.into_iter().enumerate() {
                 match name_of(&item) {
                     Some(name) => {
-                        let entry = Entry {
+                        let entry = KeyValue {
                             key: name,
                             at: item.at,
                             value: item,
@@ -198,7 +198,7 @@ fn name_of(item: &Node) -> Option<String> {
     }
 }
 
-fn server(entry: Entry, shaped: &mut Shaped, report: &mut Report) {
+fn server(entry: KeyValue, shaped: &mut Shaped, report: &mut Report) {
     let path = join("servers", &entry.key);
     let Value::Map(settings) = &entry.value.value else {
         let message = format!("must be a table, not {}", entry.value.kind());
@@ -219,7 +219,7 @@ fn server(entry: Entry, shaped: &mut Shaped, report: &mut Report) {
 }
 
 /// Flattens `transport = { type, command, … }` and `command = { path, args, env }` into the server's table.
-fn flatten(setting: &Entry, flat: &mut Vec<Entry>) {
+fn flatten(setting: &KeyValue, flat: &mut Vec<KeyValue>) {
     match (snake(&setting.key).as_str(), &setting.value.value) {
         ("transport", Value::Map(parts)) => flat.extend(parts.iter().cloned()),
         ("command", Value::Map(parts)) => flat.extend(parts.iter().cloned().map(|mut part| {

@@ -2,12 +2,12 @@
 
 use super::{
     problem::{Report, join},
-    tree::{Entry, Node, Place, Value},
+    tree::{KeyValue, Location, Node, Value},
 };
 
 /// Parses the text into a config tree with one server.
 pub(super) fn tree(text: &str, report: &mut Report) -> Option<Node> {
-    let at = Place::START;
+    let at = Location::START;
     let Some((name, rest)) = text.split_once('=') else {
         report.error_with(
             at,
@@ -39,10 +39,10 @@ pub(super) fn tree(text: &str, report: &mut Report) -> Option<Node> {
     Some(Node::new(Value::Map(vec![servers]), at))
 }
 
-fn entry(key: &str, value: Node) -> Entry {
-    Entry {
+fn entry(key: &str, value: Node) -> KeyValue {
+    KeyValue {
         key: key.to_owned(),
-        at: Place::START,
+        at: Location::START,
         value,
     }
 }
@@ -90,14 +90,14 @@ fn words(text: &str) -> Result<Vec<String>, &'static str> {
                 loop {
                     match chars.next().ok_or("a quote is not closed")? {
                         '"' => break,
-                        '\\' => word.extend(escaped(&mut chars, &['"', '\\'])),
+                        '\\' => word.extend(escape(&mut chars, &['"', '\\'])),
                         c => word.push(c),
                     }
                 }
             }
             '\\' => word
                 .get_or_insert_default()
-                .extend(escaped(&mut chars, &[' ', '"', '\'', '\\'])),
+                .extend(escape(&mut chars, &[' ', '"', '\'', '\\'])),
             c => word.get_or_insert_default().push(c),
         }
     }
@@ -106,7 +106,7 @@ fn words(text: &str) -> Result<Vec<String>, &'static str> {
 }
 
 /// Unescapes the character after a backslash. The backslash stays unless a special character follows, so that Windows paths stay intact.
-fn escaped(chars: &mut std::iter::Peekable<std::str::Chars<'_>>, special: &[char]) -> Vec<char> {
+fn escape(chars: &mut std::iter::Peekable<std::str::Chars<'_>>, special: &[char]) -> Vec<char> {
     match chars.next_if(|c| special.contains(c)) {
         Some(c) => vec![c],
         None => vec!['\\'],
@@ -118,7 +118,7 @@ mod tests {
     use crate::{Env, ServerConfig, Transport};
 
     fn argv(text: &str) -> Vec<String> {
-        let env = Env::of([("DIR", "/my files/$(x)")]);
+        let env = Env::from_pairs([("DIR", "/my files/$(x)")]);
         let (_, server) = ServerConfig::parse(text, &env).unwrap();
         match server.transport {
             Transport::Stdio(command) => {
@@ -148,7 +148,8 @@ mod tests {
 
     #[test]
     fn a_url_is_a_remote_server() {
-        let (name, server) = ServerConfig::parse("hub=wss://example.com/mcp?x=1", &Env::of([("", "")])).unwrap();
+        let (name, server) =
+            ServerConfig::parse("hub=wss://example.com/mcp?x=1", &Env::from_pairs([("", "")])).unwrap();
         assert_eq!((name.as_str(), server.transport.kind()), ("hub", "websocket"));
     }
 
@@ -174,7 +175,7 @@ mod tests {
                 "--server:1: servers.t.args[0]: variable `NO` is not set (set it, or write `${NO:-default}`)",
             ),
         ] {
-            let problems = ServerConfig::parse(text, &Env::of([("A", "")])).unwrap_err();
+            let problems = ServerConfig::parse(text, &Env::from_pairs([("A", "")])).unwrap_err();
             let texts: Vec<String> = problems.iter().map(ToString::to_string).collect();
             assert_eq!(texts, [want]);
         }

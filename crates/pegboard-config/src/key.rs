@@ -18,7 +18,8 @@ use std::{
 use super::{
     choice::{Choice, DefaultChoice},
     field::{
-        Applies, DefaultValue, Effect, Field, Floor, ForAll, InProject, Kind, ShortForm, Syntax, Usage, Via, Void, Word,
+        Applies, DefaultValue, Effect, Field, Floor, ForAll, InProject, ShortForm, Syntax, Usage, ValueKind, Via, Void,
+        Word,
     },
     from_setting::FromSetting,
     setting::Setting,
@@ -60,7 +61,7 @@ impl<S> FromSetting for Nested<S> {
     }
 }
 
-const fn key<S, T: FromSetting>(kind: Kind, default: T, shown: DefaultValue) -> Key<S, T> {
+const fn key<S, T: FromSetting>(kind: ValueKind, default: T, shown: DefaultValue) -> Key<S, T> {
     Key {
         field: Field {
             default: shown,
@@ -74,7 +75,7 @@ const fn key<S, T: FromSetting>(kind: Kind, default: T, shown: DefaultValue) -> 
 }
 
 /// A field without a key: one of another program or version, or the only one of its section.
-pub(super) const fn plain(name: &'static str, kind: Kind, doc: &'static str) -> Field {
+pub(super) const fn plain(name: &'static str, kind: ValueKind, doc: &'static str) -> Field {
     Field {
         name,
         aliases: &[],
@@ -100,28 +101,28 @@ pub(super) const fn plain(name: &'static str, kind: Kind, doc: &'static str) -> 
 pub(super) const fn foreign(name: &'static str) -> Field {
     Field {
         effect: Effect::Foreign,
-        ..plain(name, Kind::Any, "")
+        ..plain(name, ValueKind::Any, "")
     }
 }
 
 /// True or false.
 pub(super) const fn flag<S>(default: bool) -> Key<S, bool> {
-    key(Kind::Bool, default, DefaultValue::Bool(default))
+    key(ValueKind::Bool, default, DefaultValue::Bool(default))
 }
 
 /// True, false, or not set.
 pub(super) const fn optional_flag<S>() -> Key<S, Option<bool>> {
-    key(Kind::Bool, None, DefaultValue::None)
+    key(ValueKind::Bool, None, DefaultValue::None)
 }
 
 /// Whole numbers between `min` and `max` as a kind.
-pub(super) const fn number(min: u64, max: u64) -> Kind {
-    Kind::Count { min, max }
+pub(super) const fn number(min: u64, max: u64) -> ValueKind {
+    ValueKind::Count { min, max }
 }
 
 /// Numbers of bytes between `min` and `max` as a kind.
-pub(super) const fn bytes(min: u64, max: u64) -> Kind {
-    Kind::Size { min, max }
+pub(super) const fn bytes(min: u64, max: u64) -> ValueKind {
+    ValueKind::Size { min, max }
 }
 
 /// A whole number between `min` and `max`.
@@ -150,13 +151,13 @@ pub(super) const fn optional_size<S, T: FromSetting>((min, max): (u64, u64)) -> 
 }
 
 /// The shortest and the longest timeout, in milliseconds.
-pub(super) const LIMIT: Kind = Kind::Duration {
+pub(super) const LIMIT: ValueKind = ValueKind::Duration {
     min: 1,
     max: 24 * 3600 * 1000,
 };
 
 /// A wait that may be zero.
-pub(super) const WAIT: Kind = Kind::Duration {
+pub(super) const WAIT: ValueKind = ValueKind::Duration {
     min: 0,
     max: 24 * 3600 * 1000,
 };
@@ -167,7 +168,7 @@ pub(super) const fn limit<S>(seconds: u64) -> Key<S, Duration> {
 }
 
 /// A duration with other bounds; the default is in seconds.
-pub(super) const fn duration<S>(kind: Kind, seconds: u64) -> Key<S, Duration> {
+pub(super) const fn duration<S>(kind: ValueKind, seconds: u64) -> Key<S, Duration> {
     let default = Duration::from_secs(seconds);
     key(kind, default, DefaultValue::Duration(default))
 }
@@ -176,27 +177,27 @@ pub(super) const fn duration<S>(kind: Kind, seconds: u64) -> Key<S, Duration> {
 pub(super) const fn limit_or_off<S>(seconds: u64) -> Key<S, Option<Duration>> {
     let default = Duration::from_secs(seconds);
     key(
-        Kind::Either(LIMIT_OR_OFF),
+        ValueKind::Either(LIMIT_OR_OFF),
         Some(default),
         DefaultValue::Duration(default),
     )
 }
 
-const LIMIT_OR_OFF: &[Kind] = &[Kind::Word(&[word("off")]), LIMIT];
+const LIMIT_OR_OFF: &[ValueKind] = &[ValueKind::Word(&[word("off")]), LIMIT];
 
 /// A duration, or none.
-pub(super) const fn optional_duration<S>(kind: Kind) -> Key<S, Option<Duration>> {
+pub(super) const fn optional_duration<S>(kind: ValueKind) -> Key<S, Option<Duration>> {
     key(kind, None, DefaultValue::None)
 }
 
 /// A text, or none. `T` parses a text with a syntax of its own, or keeps its written form and location.
 pub(super) const fn text<S, T: FromSetting>() -> Key<S, Option<T>> {
-    key(Kind::Text, None, DefaultValue::None)
+    key(ValueKind::Text, None, DefaultValue::None)
 }
 
 /// A text that is redacted wherever settings are shown.
 pub(super) const fn secret<S, T: FromSetting>() -> Key<S, Option<T>> {
-    key(Kind::Secret, None, DefaultValue::None)
+    key(ValueKind::Secret, None, DefaultValue::None)
 }
 
 /// A list of texts.
@@ -209,29 +210,34 @@ pub(super) const fn optional_texts<S>() -> Key<S, Option<Vec<String>>> {
     key(TEXTS, None, DefaultValue::EmptyList)
 }
 
-pub(super) const TEXTS: Kind = Kind::List(&Kind::Text);
+pub(super) const TEXTS: ValueKind = ValueKind::List(&ValueKind::Text);
 
 /// One text, or a list of texts.
-pub(super) const ONE_OR_MORE: &[Kind] = &[Kind::Text, TEXTS];
+pub(super) const ONE_OR_MORE: &[ValueKind] = &[ValueKind::Text, TEXTS];
 
 /// A text with a default.
 pub(super) const fn required_text<S>(default: fn() -> String) -> Key<S, String> {
-    key(Kind::Text, String::new(), DefaultValue::None).default_by(default)
+    key(ValueKind::Text, String::new(), DefaultValue::None).default_by(default)
 }
 
 /// A table with keys of the user's choice.
-pub(super) const fn map<S, T: FromSetting>(kind: &'static Kind) -> Key<S, BTreeMap<String, T>> {
-    key(Kind::Map(kind), BTreeMap::new(), DefaultValue::EmptyTable)
+pub(super) const fn map<S, T: FromSetting>(kind: &'static ValueKind) -> Key<S, BTreeMap<String, T>> {
+    key(ValueKind::Map(kind), BTreeMap::new(), DefaultValue::EmptyTable)
 }
 
 /// A list of values of one kind.
-pub(super) const fn list<S, T: FromSetting>(kind: &'static Kind) -> Key<S, Vec<T>> {
-    key(Kind::List(kind), Vec::new(), DefaultValue::None)
+pub(super) const fn list<S, T: FromSetting>(kind: &'static ValueKind) -> Key<S, Vec<T>> {
+    key(ValueKind::List(kind), Vec::new(), DefaultValue::None)
 }
 
 /// A list of words of `T`, each at most once.
 pub(super) const fn choices<S, T: Choice + FromSetting + Ord>(default: fn() -> BTreeSet<T>) -> Key<S, BTreeSet<T>> {
-    key(Kind::List(&Kind::Word(T::WORDS)), BTreeSet::new(), DefaultValue::None).default_by(default)
+    key(
+        ValueKind::List(&ValueKind::Word(T::WORDS)),
+        BTreeSet::new(),
+        DefaultValue::None,
+    )
+    .default_by(default)
 }
 
 /// One of the words of `T`.
@@ -245,18 +251,22 @@ pub(super) const fn optional_choice<S, T: Choice + FromSetting>() -> Key<S, Opti
 }
 
 /// The words of `T` as a kind, for fields that take other values too.
-pub(super) const fn word_kind<T: Choice>() -> Kind {
-    Kind::Word(T::WORDS)
+pub(super) const fn word_kind<T: Choice>() -> ValueKind {
+    ValueKind::Word(T::WORDS)
 }
 
 /// A table of the section that `U` marks, or a short form of it.
-pub(super) const fn nested<S, U>(kind: Kind) -> Key<S, Nested<U>> {
+pub(super) const fn nest<S, U>(kind: ValueKind) -> Key<S, Nested<U>> {
     key(kind, Nested(PhantomData), DefaultValue::None)
 }
 
 /// A field with several forms. `T` has a constructor for each of them.
-pub(super) const fn either<S, T: FromSetting>(kinds: &'static [Kind], default: T, shown: DefaultValue) -> Key<S, T> {
-    key(Kind::Either(kinds), default, shown)
+pub(super) const fn either<S, T: FromSetting>(
+    kinds: &'static [ValueKind],
+    default: T,
+    shown: DefaultValue,
+) -> Key<S, T> {
+    key(ValueKind::Either(kinds), default, shown)
 }
 
 /// The problem of a text that is not valid.
@@ -354,7 +364,7 @@ impl<S, T> Key<S, T> {
     }
 
     /// Nothing but presets sets it: it stands apart in the reference page.
-    pub(super) const fn of_presets(mut self) -> Self {
+    pub(super) const fn preset_only(mut self) -> Self {
         self.field.usage = Usage::Presets;
         self
     }

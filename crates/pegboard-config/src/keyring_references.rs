@@ -50,11 +50,11 @@ impl KeyringReferences {
 
     /// The keyring of this machine.
     #[cfg(feature = "keyring")]
-    pub(super) fn of_system() -> Self {
-        use pegboard_base::keyring::{Entry, Keyring, KeyringError, find_in};
+    pub(super) fn for_system() -> Self {
+        use pegboard_base::keyring::{Keyring, KeyringEntry, KeyringError, find_in};
 
         Self::new(|service, user| {
-            let entry = Entry { service, user };
+            let entry = KeyringEntry { service, user };
             let found = find_in(&Keyring::all(), entry);
             found
                 .map(|secret| secret.expose().to_owned())
@@ -68,7 +68,7 @@ impl KeyringReferences {
 
     /// No keyring.
     #[cfg(not(feature = "keyring"))]
-    pub(super) fn of_system() -> Self {
+    pub(super) fn for_system() -> Self {
         Self::new(|_, _| {
             let hint = "build it with the feature `keyring` of the crate `pegboard`, or put the secret in a variable";
             Err(KeyringProblem::new("this program was built without keyrings", hint))
@@ -139,18 +139,18 @@ mod tests {
     #[test]
     fn a_secret_in_the_keyring_of_the_kernel_is_found() {
         use pegboard_base::{
-            keyring::{Entry, Keyring},
+            keyring::{Keyring, KeyringEntry},
             secret::Secret,
         };
 
         let user = format!("reference-{}", std::process::id());
-        let entry = Entry {
+        let entry = KeyringEntry {
             service: "pegboard-test",
             user: &user,
         };
         // A container may forbid the system calls.
         if Keyring::Kernel.store(entry, &Secret::new("s3cret")).is_ok() {
-            let found = KeyringReferences::of_system().get(&format!("keyring:pegboard-test/{user}"));
+            let found = KeyringReferences::for_system().get(&format!("keyring:pegboard-test/{user}"));
             assert_eq!(found, Some(Ok("s3cret".to_owned())));
         }
     }

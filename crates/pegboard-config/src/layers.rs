@@ -13,7 +13,7 @@ use super::{
 };
 
 /// The settings of a preset, validated like those of a file. They refer to no variables, so the environment is empty.
-pub(super) fn of_preset(preset: Preset) -> Values {
+pub(super) fn from_preset(preset: Preset) -> Values {
     let mut report = Report::new(preset.as_str());
     let root = tree::read(preset.settings(), Some(Format::Toml));
     let entries = root.ok().and_then(tree::Node::into_entries).unwrap_or_default();
@@ -26,15 +26,15 @@ pub(super) fn filled(written: Values, tops: &[&Values]) -> Values {
     let own = ServerTable::new(&written).set(&server::preset);
     let of_top = || tops.iter().find_map(|top| TopTable::new(top).set(&top_fields::preset));
     let preset = own.or_else(of_top).unwrap_or_default();
-    let mut values = merge::expanded(written);
+    let mut values = merge::expand(written);
     let other = match values.find(&server::url) {
         Some(_) => Applies::Stdio,
         None => Applies::Remote,
     };
     for top in tops {
-        merge::fill_from_weaker(&mut values, merge::expanded((*top).clone()), other);
+        merge::fill_from_weaker(&mut values, merge::expand((*top).clone()), other);
     }
-    merge::fill_from_weaker(&mut values, merge::expanded(of_preset(preset)), other);
+    merge::fill_from_weaker(&mut values, merge::expand(from_preset(preset)), other);
     values
 }
 
@@ -89,7 +89,7 @@ mod tests {
     #[test]
     fn every_preset_is_a_config_without_problems() {
         let names = ["tarsy", "ai-agent", "antwort", "goat", "minion"];
-        for preset in names.map(|name| Preset::of_word(name).unwrap()) {
+        for preset in names.map(|name| Preset::from_word(name).unwrap()) {
             let mut report = Report::new("preset");
             let root = tree::read(preset.settings(), Some(Format::Toml)).unwrap();
             let entries = root.into_entries().unwrap();

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use super::{
     choice::{DefaultChoice, words},
     duration_text,
-    field::{DefaultValue, Kind},
+    field::{DefaultValue, ValueKind},
     from_setting::{self, FromSetting},
     key::{
         LIMIT, WAIT, choice, count, duration, either, flag, limit, limit_or_off, list, optional_choice, optional_count,
@@ -49,7 +49,7 @@ settings! {
         /// Whether the server is restarted automatically; otherwise the next call restarts it.
         enabled: bool = flag(true).aka(&["enable_auto_reconnect"]).void_if(&["backoff", "max_attempts"]);
         /// The waits before each attempt; the last one repeats. A single wait is doubled up to 30 seconds.
-        backoff: Vec<Duration> as "duration_text" = either(&[Kind::List(&WAIT), WAIT], Vec::new(), DefaultValue::Durations(&RESTART_WAITS))
+        backoff: Vec<Duration> as "duration_text" = either(&[ValueKind::List(&WAIT), WAIT], Vec::new(), DefaultValue::Durations(&RESTART_WAITS))
             .aka(&["reconnect_backoff"])
             .via(from_setting::waits);
         /// The number of failed starts in a row after which only a health check (`health_restart`), a call or an operator starts it.
@@ -90,7 +90,7 @@ settings! {
         timeout: Duration as "duration_text" = limit(5).called("health_timeout").for_all(&[]).live();
         /// Whether a server that is down is started when a probe is due, also with `restart = false` or after `max_attempts` failed starts, and also
         /// if it was never ready.
-        restart: bool = flag(false).called("health_restart").of_presets().live();
+        restart: bool = flag(false).called("health_restart").preset_only().live();
     }
 }
 
@@ -156,7 +156,7 @@ settings! {
         /// The waits before each retry; the last one repeats.
         backoff: Vec<Duration> as "duration_text" = list(&LIMIT);
         /// By how many percent each wait is varied at random, in both directions.
-        jitter: u32 = small((0, 99), 0).of_presets();
+        jitter: u32 = small((0, 99), 0).preset_only();
         /// Whether calls that may have run are retried too, regardless of `mode`.
         even_if_run: bool = flag(false).called("unsafe").void_if(&["mode", "key_argument"]);
     }
@@ -190,15 +190,15 @@ settings! {
         /// The number of failures in a row that opens the breaker.
         failures: u32 = small((1, 1000), 5).aka(&["failure_threshold", "max_failures"]);
         /// The percentage of recent calls above which failures open the breaker as well; 0 for never.
-        percent: u32 = small((0, 100), 0).aka(&["failure_rate", "error_percent"]).of_presets();
+        percent: u32 = small((0, 100), 0).aka(&["failure_rate", "error_percent"]).preset_only();
         /// How many recent calls `percent` is computed over.
-        of: usize = count((1, 1000), 10).aka(&["min_requests", "window"]).of_presets();
+        of: usize = count((1, 1000), 10).aka(&["min_requests", "window"]).preset_only();
         /// How long the breaker stays open.
         open: Duration as "duration_text" = duration(OPEN, 30).aka(&["open_time", "open_timeout", "timeout"]);
         /// How many calls it then lets through at once to test the server.
-        probes: u32 = small((1, 1000), 1).aka(&["half_open", "half_open_max", "half_open_probes"]).of_presets();
+        probes: u32 = small((1, 1000), 1).aka(&["half_open", "half_open_max", "half_open_probes"]).preset_only();
         /// How many of these calls must succeed before the breaker closes.
-        successes: u32 = small((1, 1000), 1).aka(&["success_threshold"]).of_presets();
+        successes: u32 = small((1, 1000), 1).aka(&["success_threshold"]).preset_only();
     }
     keys {
         /// Whether the circuit breaker is used.
@@ -207,7 +207,7 @@ settings! {
 }
 
 /// An hour at most.
-const OPEN: Kind = Kind::Duration {
+const OPEN: ValueKind = ValueKind::Duration {
     min: 1,
     max: 3600 * 1000,
 };

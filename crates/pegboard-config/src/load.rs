@@ -21,7 +21,7 @@ use super::{
     setting::{Rank, Setting, Values},
     source::{Approval, Source},
     spelling::{nearest, snake},
-    tree::{Entry, Format, Value},
+    tree::{Format, KeyValue, Value},
 };
 use pegboard_base::{diagnosis::Code, name::ServerName};
 use pegboard_mask::Masking;
@@ -119,7 +119,7 @@ fn add_misshapen(loaded: &mut Loaded) {
 }
 
 /// Checks the top-level settings of a source.
-fn top(rest: Vec<Entry>, base: Option<&Path>, env: &Env<'_>, report: &mut Report) -> Values {
+fn top(rest: Vec<KeyValue>, base: Option<&Path>, env: &Env<'_>, report: &mut Report) -> Values {
     let rest = without_stray_servers(rest, report);
     let mut top = TableChecker::new(report, env, Rank::Top).section(TOP, &rest, "");
     audit::anchor(&mut top, base, env, report);
@@ -137,7 +137,7 @@ struct Layer<'a> {
     source: &'a Source,
     base: Option<PathBuf>,
     standing: Standing,
-    servers: Vec<(Entry, Vec<Entry>)>,
+    servers: Vec<(KeyValue, Vec<KeyValue>)>,
     /// The top of a project file; after [`Layer::tighten`] the defaults of its own servers.
     own_top: Values,
     /// The errors at the top that leave a protection out.
@@ -312,7 +312,7 @@ impl ServerReader<'_> {
         self.env_files.is_some()
     }
 
-    fn server(&self, entry: &Entry, settings: &[Entry], loaded: &mut Loaded, report: &mut Report) {
+    fn server(&self, entry: &KeyValue, settings: &[KeyValue], loaded: &mut Loaded, report: &mut Report) {
         let path = join("servers", &entry.key);
         let name = match ServerName::parse(&entry.key) {
             Ok(name) => name,
@@ -329,7 +329,7 @@ impl ServerReader<'_> {
             .config
             .servers
             .keys()
-            .find(|known| **known != name && folded(known) == folded(&name))
+            .find(|known| **known != name && fold(known) == fold(&name))
         {
             let message = format!("the name is too close to `{other}`: models and providers mix up case, `-` and `_`");
             report.error_with(entry.at, &path, message, "rename one of them");
@@ -362,8 +362,8 @@ impl ServerReader<'_> {
 
     fn resolve(
         &self,
-        entry: &Entry,
-        settings: &[Entry],
+        entry: &KeyValue,
+        settings: &[KeyValue],
         path: &str,
         top: &Values,
         report: &mut Report,
@@ -395,7 +395,7 @@ impl ServerReader<'_> {
 }
 
 /// Whether a server is disabled. Its missing variables are only warnings then.
-fn is_disabled(settings: &[Entry]) -> bool {
+fn is_disabled(settings: &[KeyValue]) -> bool {
     settings.iter().any(|setting| {
         let Some(found) = SERVER.find(&setting.key) else {
             return false;
@@ -406,12 +406,12 @@ fn is_disabled(settings: &[Entry]) -> bool {
 }
 
 /// The name without the differences that models and providers confuse.
-fn folded(name: &ServerName) -> String {
+fn fold(name: &ServerName) -> String {
     name.as_str().to_ascii_lowercase().replace('-', "_")
 }
 
 /// Reports servers outside of `servers`, or under a misspelt `servers`, with a hint, and returns the other entries.
-fn without_stray_servers(entries: Vec<Entry>, report: &mut Report) -> Vec<Entry> {
+fn without_stray_servers(entries: Vec<KeyValue>, report: &mut Report) -> Vec<KeyValue> {
     let mut rest = Vec::new();
     for entry in entries {
         // `TableChecker` reports that the rest is not checked after this many errors.
@@ -433,7 +433,7 @@ fn without_stray_servers(entries: Vec<Entry>, report: &mut Report) -> Vec<Entry>
 }
 
 /// The hint for a server in the wrong place.
-fn stray(entry: &Entry) -> Option<String> {
+fn stray(entry: &KeyValue) -> Option<String> {
     if TOP.find(&entry.key).is_some() {
         return None;
     }

@@ -19,7 +19,7 @@ static OF_RESULT: [(&Field, &Field); 2] = [
 ];
 
 /// Replaces every short form by the table that it is short for.
-pub(super) fn expanded(mut values: Values) -> Values {
+pub(super) fn expand(mut values: Values) -> Values {
     for field in SERVER.fields() {
         let (Some(short), Some(found)) = (field.merged, values.find_mut(field)) else {
             continue;

@@ -11,7 +11,7 @@ use super::{
     problem::Problem,
     server::ServerConfig,
     transport::{Command, Endpoint, Transport},
-    tree::{Entry, Value},
+    tree::{KeyValue, Value},
 };
 use pegboard_base::{
     diagnosis::{self, Diagnosis},
@@ -86,7 +86,7 @@ impl Misconfigured {
     }
 
     /// Creates the entry of a server whose project file is not approved.
-    pub(super) fn pending(settings: &[Entry], file: PathBuf, hint: &str) -> Self {
+    pub(super) fn pending(settings: &[KeyValue], file: PathBuf, hint: &str) -> Self {
         Self {
             why: format!("{} is not approved", file.display()),
             problems: vec![hint.to_owned()],
@@ -99,7 +99,7 @@ impl Misconfigured {
     }
 
     /// Creates the entry of a server with these settings and errors. `required` holds for servers that do not set it themselves.
-    pub(super) fn new<'a>(settings: &[Entry], required: bool, errors: impl Iterator<Item = &'a Problem>) -> Self {
+    pub(super) fn new<'a>(settings: &[KeyValue], required: bool, errors: impl Iterator<Item = &'a Problem>) -> Self {
         let (mut why, mut problems, mut diagnosis) = (Vec::new(), Vec::new(), None);
         for error in errors {
             let setting = error.field.splitn(3, '.').nth(2);
@@ -126,15 +126,15 @@ impl Misconfigured {
 }
 
 /// The value of a setting, under any of its names.
-fn find<'a>(settings: &'a [Entry], field: &Field) -> Option<&'a Value> {
-    let is_it = |entry: &&Entry| {
+fn find<'a>(settings: &'a [KeyValue], field: &Field) -> Option<&'a Value> {
+    let is_it = |entry: &&KeyValue| {
         let found = SERVER.find(&entry.key);
         found.is_some_and(|found| found.via.is_none() && found.field.name == field.name)
     };
     settings.iter().find(is_it).map(|entry| &entry.value.value)
 }
 
-fn transport(settings: &[Entry]) -> Option<&'static str> {
+fn transport(settings: &[KeyValue]) -> Option<&'static str> {
     if let Some(Value::Text(word)) = find(settings, &server::kind) {
         let word = find_word(TransportKind::WORDS, word)?;
         return Some(if word == "remote" { "http" } else { word });

@@ -18,11 +18,11 @@ use serde::{Deserialize, Serialize};
 use super::{
     choice::{Capability, words},
     duration_text,
-    field::{DefaultValue, Floor, InProject, Kind, Via, Word},
+    field::{DefaultValue, Floor, InProject, ValueKind, Via, Word},
     floor::{at_least, at_least_default, weaker},
     from_setting::{self, FromSetting, only_field},
     key::{
-        LIMIT, Nested, TEXTS, WAIT, choice, count, duration, either, flag, list, map, nested, number, optional_choice,
+        LIMIT, Nested, TEXTS, WAIT, choice, count, duration, either, flag, list, map, nest, number, optional_choice,
         optional_count, optional_size, switch, text, texts, unless, word, word_kind,
     },
     lifecycle::{BreakerPolicy, Health, IdleStop, Restart, Retry, RetryClass, breaker, restart, retry},
@@ -128,7 +128,7 @@ settings! {
     pub struct ArgumentRules in call_arguments = "call_arguments" {
         /// How text is parsed into arguments: only JSON; JSON with common mistakes repaired; JSON, YAML, `key: value` pairs or plain text; or the
         /// same, guided by the tool's schema.
-        read: Reading = choice().aka(&["reading"]).of_presets();
+        read: Reading = choice().aka(&["reading"]).preset_only();
         /// How arguments are validated against the tool's schema: not at all, only that required ones are present, all but unknown ones, or all.
         /// `relaxed` and `coerce` convert types where that makes a value valid.
         check: Check = choice().aka(&["validation"]);
@@ -164,7 +164,7 @@ settings! {
             .common();
         /// After how long without a call the server is stopped; the next call starts it. `auto` is five minutes for shared servers that start lazily
         /// and are not required, else never.
-        idle_stop: IdleStop = either(&[Kind::Word(IDLE_WORDS), LIMIT], IdleStop::Auto, DefaultValue::Text("auto"))
+        idle_stop: IdleStop = either(&[ValueKind::Word(IDLE_WORDS), LIMIT], IdleStop::Auto, DefaultValue::Text("auto"))
             .aka(&["idle_timeout", "idle_ttl"])
             .for_all(&[])
             .live();
@@ -178,11 +178,11 @@ settings! {
             .via(from_setting::lifetime)
             .live();
         /// How long results of individual tools are cached, by name or glob; results of tools that declare that they write are never cached.
-        tools_cache: BTreeMap<String, Option<Duration>> as "duration_text" = map(&Kind::Either(TTL))
+        tools_cache: BTreeMap<String, Option<Duration>> as "duration_text" = map(&ValueKind::Either(TTL))
             .via(from_setting::lifetimes)
             .live();
         /// Tools that are listed even when there are too many to list all, by name or glob; `true` for all.
-        always_load: Vec<String> = either(&[Kind::Bool, TEXTS], Vec::new(), DefaultValue::EmptyList)
+        always_load: Vec<String> = either(&[ValueKind::Bool, TEXTS], Vec::new(), DefaultValue::EmptyList)
             .via(from_setting::globs)
             .live();
         /// Which calls a person must approve.
@@ -214,7 +214,7 @@ settings! {
         /// refused.
         taint: Taint = choice().protects().floor(at_least::<Taint>()).for_all(&[]).live();
         /// Whether `allow` and `deny` ignore case.
-        case_insensitive: bool = flag(false).aka(&["ignore_case"]).protects().floor(Floor::Both).for_all(&[]).of_presets().live();
+        case_insensitive: bool = flag(false).aka(&["ignore_case"]).protects().floor(Floor::Both).for_all(&[]).preset_only().live();
         /// What happens when a call would send a secret of another server to this one: the call is refused, the secret is masked, the reply has a
         /// warning, or nothing.
         crossing: OnCrossing = choice().protects().floor(at_least_default::<OnCrossing>()).for_all(&[]).live();
@@ -225,7 +225,7 @@ settings! {
         /// it.
         scan: Scan = choice().aka(&["scanner"]).protects().floor(at_least_default::<Scan>()).for_all(&[]).live();
         /// Whether the annotations of its tools are trusted.
-        trust: bool = either(&[Kind::Bool, Kind::Word(&[word("trusted"), word("untrusted")])], false, DefaultValue::Bool(false))
+        trust: bool = either(&[ValueKind::Bool, ValueKind::Word(&[word("trusted"), word("untrusted")])], false, DefaultValue::Bool(false))
             .aka(&["trusted"])
             .via(from_setting::trust)
             .floor(Floor::Default(is_more_trusted))
@@ -242,26 +242,26 @@ settings! {
             .for_all(&[])
             .live();
         /// Settings of individual tools, by name or glob.
-        tools: BTreeMap<String, Nested<tool::In>> => BTreeMap<String, ToolPolicy> = map(&Kind::Table(&tool::SECTION))
+        tools: BTreeMap<String, Nested<tool::In>> => BTreeMap<String, ToolPolicy> = map(&ValueKind::Table(&tool::SECTION))
             .aka(&["tool_overrides"])
             .shown(DefaultValue::None)
             .protects()
             .common()
             .live();
         /// How the server is restarted after it ended; with `false` the next call restarts it.
-        restart: Nested<restart::In> => Restart = nested(Kind::Either(&[Kind::Bool, Kind::Table(&restart::SECTION)]))
+        restart: Nested<restart::In> => Restart = nest(ValueKind::Either(&[ValueKind::Bool, ValueKind::Table(&restart::SECTION)]))
             .merged(|short| switch(&restart::enabled, short))
             .aka(&["reconnect"])
             .for_all(&[])
             .live();
         /// The circuit breaker: when calls are rejected at once because the server keeps failing.
-        breaker: Nested<breaker::In> => Option<BreakerPolicy> = nested(Kind::Either(&[Kind::Bool, Kind::Word(&[word("off")]), Kind::Table(&breaker::SECTION)]))
+        breaker: Nested<breaker::In> => Option<BreakerPolicy> = nest(ValueKind::Either(&[ValueKind::Bool, ValueKind::Word(&[word("off")]), ValueKind::Table(&breaker::SECTION)]))
             .merged(|short| switch(&breaker::enabled, short))
             .aka(&["circuit_breaker"])
             .for_all(&["circuit_breaker"])
             .live();
         /// Which failed calls are retried: the most retries, or the `mode` of tools without a `retry` of their own.
-        retry: Nested<retry::In> => Retry = nested(Kind::Either(&[number(0, 100), word_kind::<RetryClass>(), Kind::Table(&retry::SECTION)]))
+        retry: Nested<retry::In> => Retry = nest(ValueKind::Either(&[number(0, 100), word_kind::<RetryClass>(), ValueKind::Table(&retry::SECTION)]))
             .merged(|short| match short {
                 Setting::Count(_) => Some((&retry::attempts, short.clone())),
                 Setting::Word(_) => Some((&retry::mode, short.clone())),
@@ -271,7 +271,7 @@ settings! {
             .for_all(&[])
             .live();
         /// How the arguments of calls are parsed and validated against the tool's schema; a single word is short for `check`.
-        call_arguments: Nested<call_arguments::In> => ArgumentRules = nested(Kind::Either(&[word_kind::<Check>(), Kind::Table(&call_arguments::SECTION)]))
+        call_arguments: Nested<call_arguments::In> => ArgumentRules = nest(ValueKind::Either(&[word_kind::<Check>(), ValueKind::Table(&call_arguments::SECTION)]))
             .merged(|short| matches!(short, Setting::Word(_)).then(|| (&*call_arguments::check, short.clone())))
             .aka(&["tool_arguments"])
             .protects()
@@ -279,13 +279,13 @@ settings! {
             .for_all(&["tool_arguments"])
             .live();
         /// What is masked in the server's output.
-        masking: Nested<masking::In> => Masking = nested(Kind::Either(&[Kind::Bool, Kind::Table(&masking::SECTION)]))
+        masking: Nested<masking::In> => Masking = nest(ValueKind::Either(&[ValueKind::Bool, ValueKind::Table(&masking::SECTION)]))
             .aka(&["data_masking"])
             .protects()
             .common()
             .live();
         /// When long results are summarised.
-        summarise: Nested<summarise::In> => Option<Summarise> = nested(Kind::Either(&[Kind::Bool, Kind::Table(&summarise::SECTION)]))
+        summarise: Nested<summarise::In> => Option<Summarise> = nest(ValueKind::Either(&[ValueKind::Bool, ValueKind::Table(&summarise::SECTION)]))
             .merged(|short| switch(&summarise::enabled, short))
             .aka(&["summarize", "summarization", "summarisation"])
             .for_all_as(
@@ -294,7 +294,7 @@ settings! {
             )
             .live();
         /// How its results are limited and formatted.
-        result: Nested<result::In> => Results = nested(Kind::Table(&result::SECTION))
+        result: Nested<result::In> => Results = nest(ValueKind::Table(&result::SECTION))
             .merged(|_| None)
             .aka(&["results"])
             .protects()
@@ -307,7 +307,7 @@ settings! {
         start_wait: Duration = duration(WAIT, 0)
             .aka(&["acquire_timeout", "acquire_wait"])
             .shown(DefaultValue::Text("0s"))
-            .of_presets()
+            .preset_only()
             .live();
         /// The largest result that is passed on unchanged; short for `result.max_bytes`.
         max_result: Option<usize> = optional_size(RESULT_SIZE)
@@ -337,18 +337,23 @@ fn is_more_trusted(own: &Setting, users: Option<&Setting>) -> bool {
 }
 
 /// A time to live; numbers are milliseconds.
-const TTL: &[Kind] = &[Kind::Bool, LIMIT, number(1, 86_400_000), Kind::Word(&[word("off")])];
+const TTL: &[ValueKind] = &[
+    ValueKind::Bool,
+    LIMIT,
+    number(1, 86_400_000),
+    ValueKind::Word(&[word("off")]),
+];
 
-const SCOPE_KINDS: &[Kind] = &[
-    Kind::Word(&[
+const SCOPE_KINDS: &[ValueKind] = &[
+    ValueKind::Word(&[
         word("shared"),
         Word {
             name: "session",
             spellings: &["per_session", "dedicated"],
         },
     ]),
-    Kind::Text,
-    Kind::Table(&scope::SECTION),
+    ValueKind::Text,
+    ValueKind::Table(&scope::SECTION),
 ];
 
 const IDLE_WORDS: &[Word] = &[
@@ -369,7 +374,7 @@ settings! {
 impl Policy {
     /// The settings of a tool. Each one is taken from the entry with its name, else from the first glob that `fits` it.
     #[doc(hidden)]
-    pub fn of_tool(&self, name: &str, fits: impl Fn(&str, &str) -> bool) -> ToolPolicy {
+    pub fn for_tool(&self, name: &str, fits: impl Fn(&str, &str) -> bool) -> ToolPolicy {
         let mut merged = self.tools.get(name).cloned().unwrap_or_default();
         for (glob, more) in &self.tools {
             if fits(glob, name) {

@@ -4,7 +4,7 @@ use std::{fmt, sync::Arc};
 
 use serde::{Deserialize, Serialize};
 
-use super::tree::Place;
+use super::tree::Location;
 use pegboard_base::{
     diagnosis::{self, Cause, Code, Diagnosis, Edit, Step},
     hint::Hint,
@@ -148,19 +148,25 @@ impl Report {
         self.file.clone()
     }
 
-    pub(super) fn error(&mut self, at: Place, field: &str, message: impl Into<String>) {
+    pub(super) fn error(&mut self, at: Location, field: &str, message: impl Into<String>) {
         self.add(Severity::Error, Some(at), field, message.into(), None);
     }
 
-    pub(super) fn error_with(&mut self, at: Place, field: &str, message: impl Into<String>, hint: impl Into<String>) {
+    pub(super) fn error_with(
+        &mut self,
+        at: Location,
+        field: &str,
+        message: impl Into<String>,
+        hint: impl Into<String>,
+    ) {
         self.add(Severity::Error, Some(at), field, message.into(), Some(hint.into()));
     }
 
-    pub(super) fn warn(&mut self, at: Place, field: &str, message: impl Into<String>) {
+    pub(super) fn warn(&mut self, at: Location, field: &str, message: impl Into<String>) {
         self.add(Severity::Warning, Some(at), field, message.into(), None);
     }
 
-    pub(super) fn warn_with(&mut self, at: Place, field: &str, message: impl Into<String>, hint: impl Into<String>) {
+    pub(super) fn warn_with(&mut self, at: Location, field: &str, message: impl Into<String>, hint: impl Into<String>) {
         self.add(Severity::Warning, Some(at), field, message.into(), Some(hint.into()));
     }
 
@@ -223,7 +229,7 @@ impl Report {
         self.problems
     }
 
-    fn add(&mut self, severity: Severity, at: Option<Place>, field: &str, message: String, hint: Option<String>) {
+    fn add(&mut self, severity: Severity, at: Option<Location>, field: &str, message: String, hint: Option<String>) {
         self.errors += usize::from(severity == Severity::Error);
         if self.problems.len() >= MAX_PROBLEMS {
             self.left_out += 1;

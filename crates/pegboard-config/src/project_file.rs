@@ -13,7 +13,7 @@ use super::{
     code_variables::{decides_code, is_always_shown, names_code},
     env_file::{self, EnvFiles},
     expand::{self, Env, Piece},
-    field::{Kind, Section},
+    field::{Section, ValueKind},
     fields::{SERVER, TOP, server},
     import,
     owned_file::{self, FileError, Links},
@@ -21,7 +21,7 @@ use super::{
     redact, relative_path, secret_detection,
     secret_parts::is_urls,
     setting::{Rank, Setting, Unchecked},
-    tree::{self, Entry, Format, Node, Value},
+    tree::{self, Format, KeyValue, Node, Value},
 };
 use pegboard_base::{
     diagnosis::Code,
@@ -53,7 +53,7 @@ impl ProjectFile {
             Ok(text) => text,
             Err(error) => return Err(failed(report, error)),
         };
-        let root = match tree::read(&text, Format::of(path)) {
+        let root = match tree::read(&text, Format::from_path(path)) {
             Ok(root) => root,
             Err(error) => {
                 report.error(error.at, "", error.message);
@@ -119,7 +119,7 @@ pub(super) fn canonical(path: &Path) -> PathBuf {
 }
 
 /// Reads the environment files that the servers of a project file name. Variables of the environment are not expanded in their paths.
-pub(super) fn env_files(servers: &[(Entry, Vec<Entry>)], base: Option<&Path>, env: &Env<'_>) -> EnvFiles {
+pub(super) fn env_files(servers: &[(KeyValue, Vec<KeyValue>)], base: Option<&Path>, env: &Env<'_>) -> EnvFiles {
     let env = &relative_path::with_folders(env, base);
     let folders = Env::new(|name| match name {
         "workspaceFolder" | "userHome" => env.get(name),
@@ -163,7 +163,7 @@ pub(super) fn digest(text: &str, env_files: &EnvFiles) -> String {
 }
 
 /// The settings of a table as written, secrets redacted. Settings that are invalid without their variables are included.
-fn described(section: &'static Section, entries: &[Entry]) -> Map<String, Json> {
+fn described(section: &'static Section, entries: &[KeyValue]) -> Map<String, Json> {
     let no_variables = Env::new(|_| None).lenient();
     let mut described = Map::new();
     for entry in entries.iter().filter(|entry| !entry.is_note()) {
@@ -176,7 +176,7 @@ fn described(section: &'static Section, entries: &[Entry]) -> Map<String, Json> 
             _ => None,
         };
         match valid {
-            Some((name, found)) => described.insert(name.to_owned(), shown(name, &found.setting)),
+            Some((name, found)) => described.insert(name.to_owned(), show(name, &found.setting)),
             None => described.insert(join("", &entry.key), raw(section, entry)),
         };
     }
@@ -235,7 +235,7 @@ fn reads_as_code(written: &str) -> bool {
 }
 
 /// A valid setting as written, secrets redacted.
-fn shown(name: &str, setting: &Setting) -> Json {
+fn show(name: &str, setting: &Setting) -> Json {
     match setting {
         Setting::Map(variables) if name == server::env.name => {
             let variables = variables.iter().map(|(name, setting)| {
@@ -333,7 +333,7 @@ fn without_secret_words(arg: &str) -> String {
 }
 
 /// A setting that was not validated.
-fn raw(section: &'static Section, entry: &Entry) -> Json {
+fn raw(section: &'static Section, entry: &KeyValue) -> Json {
     let field = section.find(&entry.key).map(|found| found.field);
     if let (true, Value::Map(variables)) = (
         field.is_some_and(|field| field.name == server::env.name),
@@ -354,12 +354,12 @@ fn raw(section: &'static Section, entry: &Entry) -> Json {
     redact::setting(&entry.key, &Setting::Any(Unchecked(entry.value.clone())))
 }
 
-fn holds_secrets(kind: &Kind) -> bool {
+fn holds_secrets(kind: &ValueKind) -> bool {
     match kind {
-        Kind::Secret => true,
-        Kind::List(kind) | Kind::Map(kind) => holds_secrets(kind),
-        Kind::Either(kinds) => kinds.iter().any(holds_secrets),
-        Kind::Table(section) => section.fields().any(|field| holds_secrets(&field.kind)),
+        ValueKind::Secret => true,
+        ValueKind::List(kind) | ValueKind::Map(kind) => holds_secrets(kind),
+        ValueKind::Either(kinds) => kinds.iter().any(holds_secrets),
+        ValueKind::Table(section) => section.fields().any(|field| holds_secrets(&field.kind)),
         _ => false,
     }
 }

@@ -1,7 +1,7 @@
 //! The floor of protections for the servers of a project file: what other files set for all servers, they cannot weaken.
 
 use super::{
-    field::{Field, Floor, Kind},
+    field::{Field, Floor, ValueKind},
     fields::{SERVER, ServerTable, server, tool},
     from_setting::FromSetting as _,
     key::{Key, Table},
@@ -58,7 +58,7 @@ impl Written<'_> {
         let (Some(users), Some(own)) = (top.find(field), self.written.find_mut(field)) else {
             return;
         };
-        let (Setting::Table(users), Setting::Table(values), Kind::Table(section)) =
+        let (Setting::Table(users), Setting::Table(values), ValueKind::Table(section)) =
             (&users.setting, &mut own.setting, &field.kind)
         else {
             if let Some(removed) = self.written.remove(field) {

@@ -59,7 +59,7 @@ pub(super) fn check_gateway(values: &mut Values, report: &mut Report) {
 
 /// Resolves a server. Returns `None` after reporting a problem with its transport.
 pub(super) fn resolve(context: &mut Context<'_>, values: &Values) -> Option<ServerConfig> {
-    let hidden = secrets::of_settings(context, values);
+    let hidden = secrets::collect(context, values);
     let values = ServerTable::new(values);
     let transport = transport(context, values)?;
     let transport = allowed(context, transport, values)?;
@@ -135,7 +135,7 @@ fn warn_if_unchecked(context: &mut Context<'_>, values: ServerTable<'_>) {
     let outputs = values
         .find(&server::output_check)
         .filter(|_| values.get(&server::output_check) != OutputCheck::Off);
-    for found in arguments::validated(values).into_iter().chain(outputs) {
+    for found in arguments::validate(values).into_iter().chain(outputs) {
         let path = join(context.path, &found.key);
         let message = "this program was built without validation against schemas";
         let hint = "build it with the feature `validation` of the crate `pegboard`";
@@ -196,7 +196,7 @@ fn limits(values: ServerTable<'_>) -> Limits {
 }
 
 fn policy(context: &Context<'_>, values: ServerTable<'_>) -> Policy {
-    let result = results::of_server(values);
+    let result = results::resolve_server(values);
     let policy = Policy {
         capabilities: capabilities(values),
         tool_queues: tools::queues(values),
@@ -209,7 +209,7 @@ fn policy(context: &Context<'_>, values: ServerTable<'_>) -> Policy {
         call_arguments: arguments::rules(values),
         masking: masking::layered(context.masking, values.find(&server::masking)),
         result,
-        tool_results: results::of_tools(values, result),
+        tool_results: results::resolve_tools(values, result),
         summarise: results::summarise(values),
         ..Policy::default()
     };

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{
     choice::words,
-    field::{DefaultValue, Kind},
+    field::{DefaultValue, ValueKind},
     from_setting::FromSetting,
     key::{either, flag, number, optional_choice, texts},
     setting::Setting,
@@ -23,7 +23,7 @@ settings! {
         /// Files and directories that it may read and write, besides a private directory for temporary files.
         write: Vec<String> = texts();
         /// Whether it may use the network, or the TCP ports that it may connect to. Without it: `true` with `basic`, `false` with `strict`.
-        network: Option<SandboxNetwork> = either(&[Kind::Bool, Kind::List(&number(1, 65_535))], None, DefaultValue::None);
+        network: Option<SandboxNetwork> = either(&[ValueKind::Bool, ValueKind::List(&number(1, 65_535))], None, DefaultValue::None);
         /// Whether the server is not started where a part of the level cannot be enforced; otherwise it is started with the parts that can.
         require: bool = flag(true);
     }

@@ -4,7 +4,7 @@ use serde_json::{Map, Value as Json, json};
 
 use super::{
     board::Config,
-    field::{Field, Kind, Section, Via},
+    field::{Field, Section, ValueKind, Via},
     fields::{SERVER, TOP},
     redact,
     spelling::camel,
@@ -126,15 +126,15 @@ impl Definitions {
         schema
     }
 
-    fn kind(&mut self, kind: &Kind) -> Json {
+    fn kind(&mut self, kind: &ValueKind) -> Json {
         match kind {
-            Kind::Bool => json!({"type": "boolean"}),
+            ValueKind::Bool => json!({"type": "boolean"}),
             // Numbers and booleans are accepted as texts.
-            Kind::Text | Kind::Secret => json!({"type": ["string", "integer", "boolean"]}),
-            Kind::Count { min, max } => json!({"type": "integer", "minimum": min, "maximum": max}),
-            Kind::Duration { .. } => json!({"type": "string", "examples": ["30s", "2m", "500ms"]}),
-            Kind::Size { .. } => json!({"type": ["string", "integer"], "examples": ["8MiB", 1_048_576]}),
-            Kind::Word(words) => {
+            ValueKind::Text | ValueKind::Secret => json!({"type": ["string", "integer", "boolean"]}),
+            ValueKind::Count { min, max } => json!({"type": "integer", "minimum": min, "maximum": max}),
+            ValueKind::Duration { .. } => json!({"type": "string", "examples": ["30s", "2m", "500ms"]}),
+            ValueKind::Size { .. } => json!({"type": ["string", "integer"], "examples": ["8MiB", 1_048_576]}),
+            ValueKind::Word(words) => {
                 let spellings = words.iter().flat_map(|word| {
                     let each = std::iter::once(word.name).chain(word.spellings.iter().copied());
                     each.flat_map(|name| [name.to_owned(), camel(name), name.replace('_', "-")])
@@ -147,14 +147,14 @@ impl Definitions {
                 }
                 json!({"enum": names})
             }
-            Kind::List(kind) => json!({"type": "array", "items": self.kind(kind)}),
-            Kind::Map(kind) => json!({"type": "object", "additionalProperties": self.kind(kind)}),
-            Kind::Table(section) => self.reference(section),
-            Kind::Either(kinds) => {
+            ValueKind::List(kind) => json!({"type": "array", "items": self.kind(kind)}),
+            ValueKind::Map(kind) => json!({"type": "object", "additionalProperties": self.kind(kind)}),
+            ValueKind::Table(section) => self.reference(section),
+            ValueKind::Either(kinds) => {
                 let kinds: Vec<Json> = kinds.iter().map(|kind| self.kind(kind)).collect();
                 json!({"anyOf": kinds})
             }
-            Kind::Any => json!({}),
+            ValueKind::Any => json!({}),
         }
     }
 }

@@ -103,11 +103,11 @@ fn shell_words(line: &str) -> Vec<Range<usize>> {
     }
     words.push(start..line.len());
     words.retain(|word| !word.is_empty());
-    words.into_iter().map(|word| unquoted(line, word)).collect()
+    words.into_iter().map(|word| unquote(line, word)).collect()
 }
 
 /// A part of a text without the quotes around it.
-fn unquoted(text: &str, part: Range<usize>) -> Range<usize> {
+fn unquote(text: &str, part: Range<usize>) -> Range<usize> {
     let inner = &text[part.clone()];
     let is_quoted = |quote| inner.len() >= 2 && inner.starts_with(quote) && inner.ends_with(quote);
     match is_quoted('"') || is_quoted('\'') {
@@ -138,10 +138,10 @@ fn named(arg: &str, flag: &str) -> Option<(Range<usize>, Vec<Secret>)> {
     pair_after_flag(arg, flag)
         .or_else(|| header(arg, start..arg.len()).filter(|(name, _)| names_secret(name)))
         .map(|(name, value)| {
-            let place = unquoted(arg, value);
+            let place = unquote(arg, value);
             (place.clone(), secrets_in(name, &arg[place]))
         })
-        .or_else(|| assigned(arg))
+        .or_else(|| parse_assignment(arg))
         .or_else(|| {
             let follows = names_secret(flag) && !arg.starts_with('-') && arg.len() >= MIN_LEN;
             (follows && !is_variable_name(arg)).then(|| (0..arg.len(), secrets_in(flag, arg)))
@@ -217,7 +217,7 @@ fn pair_after_flag<'a>(arg: &'a str, flag: &'a str) -> Option<(&'a str, Range<us
 
 /// Splits `Name: value` in a part of an argument. Returns the name and the place of the value.
 fn header(arg: &str, part: Range<usize>) -> Option<(&str, Range<usize>)> {
-    let whole = unquoted(arg, part);
+    let whole = unquote(arg, part);
     let text = &arg[whole.clone()];
     let (name, value) = text.split_once(':').or_else(|| text.split_once('='))?;
     let is_name = !name.is_empty() && name.bytes().all(|b| b.is_ascii_alphanumeric() || b"-_".contains(&b));
@@ -226,12 +226,12 @@ fn header(arg: &str, part: Range<usize>) -> Option<(&str, Range<usize>)> {
 }
 
 /// The secrets of `--name=value` and `NAME=value`, and where the value is.
-fn assigned(arg: &str) -> Option<(Range<usize>, Vec<Secret>)> {
+fn parse_assignment(arg: &str) -> Option<(Range<usize>, Vec<Secret>)> {
     let (name, _) = arg.split_once('=')?;
     if name.is_empty() || name.contains(['/', ' ', ':']) {
         return None;
     }
-    let place = unquoted(arg, name.len() + 1..arg.len());
+    let place = unquote(arg, name.len() + 1..arg.len());
     if HEADER_FLAGS.contains(&name) {
         let (name, value) = header(arg, place)?;
         return Some((value.clone(), secrets_in(name, &arg[value])));

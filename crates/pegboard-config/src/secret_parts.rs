@@ -73,7 +73,7 @@ const PUBLIC: &[&str] = &[
 
 /// Returns the secrets in the value under a name. The name is that of a variable, header, query parameter or JSON key.
 pub fn secrets_in(name: &str, value: &str) -> Vec<Secret> {
-    let mut found = Found::default();
+    let mut found = SecretPart::default();
     found.search(name, value, 0);
     found.0.truncate(MAX_PARTS);
     found.0
@@ -81,7 +81,7 @@ pub fn secrets_in(name: &str, value: &str) -> Vec<Secret> {
 
 /// Returns the secrets in a URL: user info, query values, and parts of its path that look like tokens.
 pub(super) fn secrets_in_url(url: &str) -> Vec<Secret> {
-    let mut found = Found::default();
+    let mut found = SecretPart::default();
     found.url(url.trim(), 0);
     found.0
 }
@@ -126,9 +126,9 @@ pub(super) struct UrlParts<'u> {
 }
 
 #[derive(Default)]
-struct Found(Vec<Secret>);
+struct SecretPart(Vec<Secret>);
 
-impl Found {
+impl SecretPart {
     fn push(&mut self, value: &str) {
         let secret = Secret::new(value.trim());
         if !value.trim().is_empty() && !self.0.contains(&secret) && self.0.len() < MAX_PARTS {
@@ -139,7 +139,7 @@ impl Found {
     /// Adds a value from a URL as it is, and percent-decoded.
     fn push_encoded(&mut self, value: &str) {
         self.push(value);
-        self.push(&decoded(value));
+        self.push(&decode(value));
     }
 
     fn search(&mut self, name: &str, value: &str, depth: usize) {
@@ -283,9 +283,9 @@ impl Found {
         }
         for pair in parts.query.split('&').chain(parts.fragment.split('&')) {
             let (name, value) = pair.split_once('=').unwrap_or(("", pair));
-            let plain = decoded(value);
+            let plain = decode(value);
             let before = self.0.len();
-            self.search(&decoded(name), &plain, depth + 1);
+            self.search(&decode(name), &plain, depth + 1);
             if self.0.len() > before && plain != value {
                 self.push(value);
             }
@@ -372,7 +372,7 @@ fn parameters(list: &str) -> Vec<(&str, &str)> {
 }
 
 /// Decodes percent escapes; a `+` stays.
-fn decoded(text: &str) -> String {
+fn decode(text: &str) -> String {
     let encoded = format!("x={}", text.replace('+', "%2B").replace('&', "%26"));
     url::form_urlencoded::parse(encoded.as_bytes())
         .next()

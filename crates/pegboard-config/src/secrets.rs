@@ -52,7 +52,7 @@ impl ServerConfig {
         if let Transport::Stdio(command) = &self.transport
             && command.env_policy != EnvPolicy::Explicit
         {
-            secrets.extend(of_environment(std::env::vars_os(), command.env_policy));
+            secrets.extend(collect_from_environment(std::env::vars_os(), command.env_policy));
         }
         let open = open_values();
         secrets.retain(|secret| !open.iter().any(|value| value == secret.expose()));
@@ -62,8 +62,8 @@ impl ServerConfig {
     /// The secrets in its config, each once.
     fn written_secrets(&self) -> Vec<Secret> {
         let mut secrets = match &self.transport {
-            Transport::Stdio(command) => of_command(command),
-            Transport::Remote { endpoint, .. } => of_endpoint(endpoint),
+            Transport::Stdio(command) => collect_from_command(command),
+            Transport::Remote { endpoint, .. } => collect_from_endpoint(endpoint),
         };
         if let Some(model) = self.policy.summarise.as_ref().and_then(|policy| policy.model.as_ref()) {
             secrets.extend(model.api_key.clone());
@@ -77,7 +77,7 @@ impl ServerConfig {
     }
 }
 
-fn of_command(command: &Command) -> Vec<Secret> {
+fn collect_from_command(command: &Command) -> Vec<Secret> {
     let env = command.env.iter().filter(|(name, _)| !is_open(name));
     let mut secrets: Vec<Secret> = env.flat_map(|(name, value)| secrets_in(name, value.expose())).collect();
     let args: Vec<&str> = command.args.iter().map(Secret::expose).collect();
@@ -91,7 +91,7 @@ fn of_command(command: &Command) -> Vec<Secret> {
 
 /// The secrets that a child process inherits: credentials in the URLs of proxies and package indexes, and with
 /// [`EnvPolicy::Inherit`] all variables that are named like secrets or look like tokens.
-fn of_environment(ours: impl Iterator<Item = (OsString, OsString)>, policy: EnvPolicy) -> Vec<Secret> {
+fn collect_from_environment(ours: impl Iterator<Item = (OsString, OsString)>, policy: EnvPolicy) -> Vec<Secret> {
     let mut secrets = Vec::new();
     for (name, value) in ours {
         let (Some(name), Some(value)) = (name.to_str(), value.to_str()) else {
@@ -112,7 +112,7 @@ fn of_environment(ours: impl Iterator<Item = (OsString, OsString)>, policy: EnvP
     secrets
 }
 
-fn of_endpoint(endpoint: &Endpoint) -> Vec<Secret> {
+fn collect_from_endpoint(endpoint: &Endpoint) -> Vec<Secret> {
     let mut secrets = Vec::new();
     for (name, value) in &endpoint.headers {
         secrets.extend(secrets_in(name, value.expose()));
@@ -122,7 +122,7 @@ fn of_endpoint(endpoint: &Endpoint) -> Vec<Secret> {
     }
     match &endpoint.auth {
         Auth::None | Auth::Anonymous | Auth::BearerFile(_) => {}
-        Auth::HeadersHelper(helper) => secrets.extend(of_command(&helper.command)),
+        Auth::HeadersHelper(helper) => secrets.extend(collect_from_command(&helper.command)),
         Auth::Bearer(token) => secrets.push(token.clone()),
         Auth::Basic { user, password } => {
             let both = format!("{user}:{}", password.expose());
@@ -138,7 +138,7 @@ fn of_endpoint(endpoint: &Endpoint) -> Vec<Secret> {
 
 #[cfg(test)]
 mod tests {
-    use super::of_environment;
+    use super::collect_from_environment;
     use crate::{Config, Env, EnvPolicy, Format};
 
     fn secrets(text: &str) -> Vec<String> {
@@ -165,7 +165,7 @@ mod tests {
             ("DATABASE_URL", "postgres://u:database-pw@db"),
         ];
         let ours = ours.map(|(name, value)| (name.into(), value.into()));
-        let mut found: Vec<String> = of_environment(ours.into_iter(), EnvPolicy::Allowlist)
+        let mut found: Vec<String> = collect_from_environment(ours.into_iter(), EnvPolicy::Allowlist)
             .iter()
             .map(|secret| secret.expose().to_owned())
             .collect();
@@ -211,14 +211,14 @@ mod tests {
     fn a_server_that_inherits_all_variables_may_print_the_secrets_among_them() {
         let ours = [("MY_TOKEN", "tomato"), ("EDITOR", "vim"), ("STATE", "a1b2c3d4e5f6")];
         let ours = ours.map(|(name, value)| (name.into(), value.into()));
-        let found = of_environment(ours.into_iter(), EnvPolicy::Inherit);
+        let found = collect_from_environment(ours.into_iter(), EnvPolicy::Inherit);
         let found: Vec<&str> = found.iter().map(|secret| secret.expose()).collect();
         assert_eq!(found, ["tomato", "a1b2c3d4e5f6"]);
     }
 
     #[test]
     fn values_of_variables_are_secrets_in_every_field() {
-        let env = Env::of([
+        let env = Env::from_pairs([
             ("X_KEY", "tomato"),
             ("PART", "s3cr3t"),
             ("HOME", "/home/x9y8z7"),

@@ -20,9 +20,9 @@ use serde::{Deserialize, Serialize};
 
 use super::{
     duration_text,
-    field::{DefaultValue, Kind},
+    field::{DefaultValue, ValueKind},
     from_setting::address,
-    key::{Nested, count, flag, limit, map, nested, secret, size, text, texts, unless, unparsed},
+    key::{Nested, count, flag, limit, map, nest, secret, size, text, texts, unless, unparsed},
     setting::Text,
     settings::settings,
 };
@@ -88,11 +88,11 @@ settings! {
         /// model reads. With `false` the text says how to get the link, and only clients with URL elicitation and the HTTP API get links.
         links_in_text: bool = flag(true);
         /// The certificate with which the gateway speaks HTTPS. Without it, it speaks HTTP.
-        tls: Nested<serve_tls::In> => Option<ServeTls> = nested(Kind::Table(&serve_tls::SECTION));
+        tls: Nested<serve_tls::In> => Option<ServeTls> = nest(ValueKind::Table(&serve_tls::SECTION));
         /// Whose access tokens (OAuth 2.0) the gateway accepts besides its own tokens.
-        oauth: Nested<serve_oauth::In> => Option<ServeOAuth> = nested(Kind::Table(&serve_oauth::SECTION));
+        oauth: Nested<serve_oauth::In> => Option<ServeOAuth> = nest(ValueKind::Table(&serve_oauth::SECTION));
         /// The tokens of clients, by name. As soon as there is one, every request needs one.
-        tokens: BTreeMap<String, Nested<token::token::In>> => BTreeMap<String, TokenConfig> = map(&Kind::Table(&token::token::SECTION));
+        tokens: BTreeMap<String, Nested<token::token::In>> => BTreeMap<String, TokenConfig> = map(&ValueKind::Table(&token::token::SECTION));
     }
     fields {
         /// The names of tokens whose settings have errors. No client can use them, and they do not make the gateway an open one.
@@ -145,7 +145,7 @@ impl ServeConfig {
     ///
     /// Every token is compared, each in constant time, so the time tells nothing about which of them is near.
     pub fn token(&self, presented: &str) -> Option<(&str, &TokenConfig)> {
-        let digest = TokenDigest::of(presented);
+        let digest = TokenDigest::compute(presented);
         let mut found = None;
         for (name, token) in &self.tokens {
             if token.sha256.is_same(&digest) {
@@ -164,10 +164,10 @@ mod tests {
     fn a_token_is_found_by_its_text_until_it_expires() {
         let mut serve = ServeConfig::default();
         assert!(!serve.requires_token());
-        let alice = TokenConfig::new(TokenDigest::of("pgb_alice"));
-        let mut past = TokenConfig::new(TokenDigest::of("pgb_past"));
+        let alice = TokenConfig::new(TokenDigest::compute("pgb_alice"));
+        let mut past = TokenConfig::new(TokenDigest::compute("pgb_past"));
         past.expires = Some("2020-01-01T00:00:00Z".parse().unwrap());
-        let mut future = TokenConfig::new(TokenDigest::of("pgb_future"));
+        let mut future = TokenConfig::new(TokenDigest::compute("pgb_future"));
         future.expires = Some("2900-01-01T00:00:00Z".parse().unwrap());
         serve.tokens = BTreeMap::from([
             ("alice".to_owned(), alice),

@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use super::{
     choice::words,
-    field::{DefaultValue, Kind, Via},
+    field::{DefaultValue, ValueKind, Via},
     from_setting::{self, FromSetting, is_version},
     key::{choice, either, flag, map, text, texts, unless, word},
     lifecycle::IdleStop,
@@ -60,7 +60,7 @@ settings! {
         instructions: Option<String> = text().aka(&["server_instructions"]).common().live();
         /// Tools that the server does not list, by name: the JSON Schema of the arguments, or a definition with `description`, `inputSchema` and
         /// other fields of a listing. Tools that the server lists override them.
-        tool_schemas: BTreeMap<String, Value> = map(&Kind::Map(&Kind::Any))
+        tool_schemas: BTreeMap<String, Value> = map(&ValueKind::Map(&ValueKind::Any))
             .shown(DefaultValue::None)
             .via(from_setting::json_objects);
     }
@@ -78,9 +78,9 @@ settings! {
     }
 }
 
-const ERA_KINDS: &[Kind] = &[
-    Kind::Word(&[word("auto"), word("probe"), word("modern"), word("legacy")]),
-    Kind::Text,
+const ERA_KINDS: &[ValueKind] = &[
+    ValueKind::Word(&[word("auto"), word("probe"), word("modern"), word("legacy")]),
+    ValueKind::Text,
 ];
 
 impl ServerConfig {

@@ -4,7 +4,7 @@ use std::{collections::BTreeMap, fmt, sync::Arc, time::Duration};
 
 use super::{
     expand,
-    tree::{Node, Place},
+    tree::{Location, Node},
 };
 
 /// A validated value.
@@ -28,7 +28,7 @@ pub(super) enum Setting {
 pub(super) struct Text {
     pub(super) value: String,
     pub(super) written: String,
-    pub(super) at: Place,
+    pub(super) at: Location,
 }
 
 impl Text {
@@ -62,7 +62,7 @@ pub(super) struct Values(pub(super) BTreeMap<&'static str, Found>);
 #[derive(Debug, Clone)]
 pub(super) struct Found {
     pub(super) setting: Setting,
-    pub(super) at: Place,
+    pub(super) at: Location,
     /// The key as it was written.
     pub(super) key: String,
     pub(super) rank: Rank,

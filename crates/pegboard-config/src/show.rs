@@ -19,11 +19,11 @@ use pegboard_base::name::ServerName;
 impl Loaded {
     /// The resolved config for display: every setting of every server, variables not expanded, secrets redacted.
     pub fn show(&self) -> serde_json::Value {
-        loaded(self)
+        load(self)
     }
 }
 
-fn loaded(loaded: &Loaded) -> Json {
+fn load(loaded: &Loaded) -> Json {
     let mut shown = section(TOP, &loaded.top, |_| true);
     let queues = loaded.config.queues.iter();
     let queues: Map<String, Json> = queues

@@ -157,7 +157,7 @@ impl Source {
             Content::Server(text) => return inline_server::tree(text, report).map(|root| (String::new(), root)),
             Content::Text(text, format) => (text.clone(), *format),
             Content::File(path) => match self.read_file(path) {
-                Ok(text) => (text, Format::of(path)),
+                Ok(text) => (text, Format::from_path(path)),
                 Err(error) => {
                     report.file(Severity::Error, error.message, error.hint);
                     report.name_last(error.code, None);

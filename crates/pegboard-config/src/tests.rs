@@ -25,7 +25,7 @@ use super::*;
 use pegboard_base::name::{NameStyle, ServerName};
 
 fn env() -> Env<'static> {
-    Env::of([("GITHUB_TOKEN", "s3cr3t"), ("ZONE", "UTC"), ("HOME", "/home/me")])
+    Env::from_pairs([("GITHUB_TOKEN", "s3cr3t"), ("ZONE", "UTC"), ("HOME", "/home/me")])
 }
 
 fn toml(text: &str) -> Loaded {

@@ -7,7 +7,7 @@ use sha2::{Digest, Sha256};
 
 use super::{
     choice::words,
-    field::{DefaultValue, Kind, Word},
+    field::{DefaultValue, ValueKind, Word},
     key::{bytes, either, number},
     oauth::OAuthConfig,
     sandbox::Sandbox,
@@ -127,7 +127,7 @@ impl Transport {
         };
         add(self.kind());
         match self {
-            Self::Stdio(command) => of_command(command, &mut add),
+            Self::Stdio(command) => visit_command(command, &mut add),
             Self::Remote { endpoint, .. } => {
                 add(endpoint.url.expose().as_str());
                 for (name, value) in &endpoint.headers {
@@ -145,7 +145,7 @@ impl Transport {
                     Auth::BearerFile(path) => add(&format!("file {}", path.display())),
                     Auth::HeadersHelper(helper) => {
                         add(&format!("{helper:?}"));
-                        of_command(&helper.command, &mut add);
+                        visit_command(&helper.command, &mut add);
                     }
                     Auth::OAuth(settings) => add(&settings.fingerprint()),
                 }
@@ -185,7 +185,7 @@ impl Transport {
 }
 
 /// Adds everything that distinguishes a command from others.
-fn of_command(command: &Command, add: &mut impl FnMut(&str)) {
+fn visit_command(command: &Command, add: &mut impl FnMut(&str)) {
     add(&command.program);
     command.args.iter().for_each(|arg| add(arg.expose()));
     add(&format!("{:?} {:?}", command.env_policy, command.cwd));
@@ -305,7 +305,7 @@ settings! {
     }
 }
 
-const UNLIMITED: Kind = Kind::Word(&[Word {
+const UNLIMITED: ValueKind = ValueKind::Word(&[Word {
     name: "none",
     spellings: &["off", "unlimited"],
 }]);

@@ -7,7 +7,7 @@ mod toml;
 mod yaml;
 
 pub use json::json_options;
-pub(super) use node::{Entry, Node, Place, SyntaxError, Value};
+pub(super) use node::{KeyValue, Location, Node, SyntaxError, Value};
 
 use std::{fmt, path::Path};
 
@@ -28,7 +28,7 @@ pub enum Format {
 
 impl Format {
     /// The format for a file's extension, if it is a known one.
-    pub fn of(path: &Path) -> Option<Self> {
+    pub fn from_path(path: &Path) -> Option<Self> {
         let extension = path.extension()?.to_str()?.to_ascii_lowercase();
         match extension.as_str() {
             "toml" => Some(Self::Toml),
@@ -54,7 +54,7 @@ pub(super) fn read(text: &str, format: Option<Format>) -> Result<Node, SyntaxErr
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     if text.len() > MAX_BYTES {
         return Err(SyntaxError::new(
-            Place::START,
+            Location::START,
             format!("larger than {} MiB", MAX_BYTES >> 20),
         ));
     }
@@ -87,7 +87,7 @@ fn guess(text: &str) -> Result<Node, SyntaxError> {
             Err(_) => {}
         }
     }
-    Err(furthest.unwrap_or_else(|| SyntaxError::new(Place::START, "neither TOML, YAML nor JSON")))
+    Err(furthest.unwrap_or_else(|| SyntaxError::new(Location::START, "neither TOML, YAML nor JSON")))
 }
 
 #[cfg(test)]

@@ -144,7 +144,7 @@ fn downloaded<'a>(program: &'a str, args: &[&'a str], depth: usize) -> Option<Pa
         ("npm", ["exec" | "x", args @ ..]) | ("pnpm" | "yarn", ["dlx", args @ ..]) | ("bun", ["x", args @ ..]) => {
             npm(args)
         }
-        ("deno", ["run", args @ ..]) => of_deno(args),
+        ("deno", ["run", args @ ..]) => find_deno(args),
         ("uvx", args) | ("uv", ["tool", "run", args @ ..]) => named(args, &["--from"], UV_VALUES, Registry::Python),
         ("pipx", ["run", args @ ..]) => named(
             args,
@@ -291,7 +291,7 @@ fn named<'a>(args: &[&'a str], options: &[&str], values: &[&str], registry: Regi
 }
 
 /// The first script of `deno run` that comes from a registry or a URL.
-fn of_deno<'a>(args: &[&'a str]) -> Option<Package<'a>> {
+fn find_deno<'a>(args: &[&'a str]) -> Option<Package<'a>> {
     let script = args.iter().copied().find(|arg| !arg.starts_with('-'))?;
     let spec = script.strip_prefix("npm:").or_else(|| script.strip_prefix("jsr:"))?;
     Some(Package {

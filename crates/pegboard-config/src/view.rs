@@ -3,8 +3,8 @@
 use serde::{Deserialize, Serialize};
 
 use super::{
-    field::{DefaultValue, Kind, Word},
-    key::{Nested, choice, either, flag, nested, optional_count, optional_texts, text, texts, unparsed, word},
+    field::{DefaultValue, ValueKind, Word},
+    key::{Nested, choice, either, flag, nest, optional_count, optional_texts, text, texts, unparsed, word},
     policy::{Approval, Results, results::result},
     settings::settings,
 };
@@ -41,13 +41,13 @@ settings! {
         resource_tools: bool = flag(false);
         /// How results are limited and formatted, instead of as their servers say. Without it, results are as their servers say, and whole where no
         /// limit is set.
-        result: Nested<result::In> => Option<Results> = nested(Kind::Table(&result::SECTION)).aka(&["results"]);
+        result: Nested<result::In> => Option<Results> = nest(ValueKind::Table(&result::SECTION)).aka(&["results"]);
     }
 }
 
 /// How tools are named: a style or a template.
-pub(super) const NAMING_KINDS: &[Kind] = &[
-    Kind::Word(&[
+pub(super) const NAMING_KINDS: &[ValueKind] = &[
+    ValueKind::Word(&[
         Word {
             name: "dunder",
             spellings: &["double_underscore"],
@@ -57,5 +57,5 @@ pub(super) const NAMING_KINDS: &[Kind] = &[
         word("mcp_single"),
         word("bare"),
     ]),
-    Kind::Text,
+    ValueKind::Text,
 ];

@@ -19,7 +19,7 @@ use pegboard_gateway::Caller;
 
 use crate::{access, health, overview::Overview};
 use families::Family;
-use text::{MEDIA_TYPE, Page, number};
+use text::{MEDIA_TYPE, MetricsPage, number};
 
 /// Answers a scrape.
 pub(crate) async fn get(State(overview): State<Overview>, caller: Option<axum::Extension<Caller>>) -> Response {
@@ -31,17 +31,17 @@ pub(crate) async fn get(State(overview): State<Overview>, caller: Option<axum::E
 
 /// The page of a daemon.
 fn page(overview: &Overview) -> String {
-    let mut page = Page::default();
+    let mut page = MetricsPage::default();
     let metrics = overview.board.metrics();
     calls(&mut page, &metrics);
     servers(&mut page, &metrics, overview);
     gateway(&mut page, overview);
     reloads(&mut page, overview);
-    of_process(&mut page, overview);
+    write_process(&mut page, overview);
     page.into_text()
 }
 
-fn calls(page: &mut Page, metrics: &Metrics) {
+fn calls(page: &mut MetricsPage, metrics: &Metrics) {
     let by_kind = metrics.servers.iter().flat_map(|(server, counts)| {
         let kinds = counts.calls.by_kind.iter();
         kinds.map(|(kind, count)| (vec![server.as_str(), kind.as_str()], number(*count)))
@@ -90,7 +90,7 @@ fn kinds(counts: &CallMetrics) -> impl Iterator<Item = (Vec<&str>, f64)> {
 }
 
 fn histograms<'m>(
-    page: &mut Page,
+    page: &mut MetricsPage,
     family: &Family,
     metrics: &'m Metrics,
     read: impl Fn(&'m ServerMetrics) -> &'m Histogram,
@@ -102,7 +102,7 @@ fn histograms<'m>(
     );
 }
 
-fn servers(page: &mut Page, metrics: &Metrics, overview: &Overview) {
+fn servers(page: &mut MetricsPage, metrics: &Metrics, overview: &Overview) {
     histograms(page, &families::STARTS, metrics, |server| &server.ready_after);
     let status = overview.board.status();
     // A server that each view or principal has for itself has several rows.
@@ -134,7 +134,7 @@ fn servers(page: &mut Page, metrics: &Metrics, overview: &Overview) {
     }
 }
 
-fn gateway(page: &mut Page, overview: &Overview) {
+fn gateway(page: &mut MetricsPage, overview: &Overview) {
     let Some(monitor) = &overview.monitor else { return };
     let counts = monitor.read();
     let requests = counts.requests.iter();
@@ -154,7 +154,7 @@ fn gateway(page: &mut Page, overview: &Overview) {
     page.single(&families::SESSIONS, number(counts.sessions as u64));
 }
 
-fn reloads(page: &mut Page, overview: &Overview) {
+fn reloads(page: &mut MetricsPage, overview: &Overview) {
     let last = overview.reloads.last();
     let outcomes = [("applied", last.applied), ("failed", last.failures)];
     page.family(
@@ -169,7 +169,7 @@ fn reloads(page: &mut Page, overview: &Overview) {
     page.single(&families::APPLIED_AT, timestamp(last.applied_at));
 }
 
-fn of_process(page: &mut Page, overview: &Overview) {
+fn write_process(page: &mut MetricsPage, overview: &Overview) {
     page.family(&families::BUILD, [(vec![env!("CARGO_PKG_VERSION")], 1.0)]);
     page.single(&families::STARTED_AT, timestamp(overview.started_at));
     for (family, value) in [

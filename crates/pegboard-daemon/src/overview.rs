@@ -32,7 +32,7 @@ impl Overview {
 
     /// The servers that wait only for people to sign in.
     pub(crate) fn sign_in_waits(&self) -> SignInWaits {
-        SignInWaits::of(&self.board, self.sign_in_links.as_ref())
+        SignInWaits::new(&self.board, self.sign_in_links.as_ref())
     }
 
     /// Returns `true` once the gateway stops.

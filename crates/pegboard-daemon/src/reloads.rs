@@ -90,7 +90,7 @@ impl ReloadNote {
     }
 
     /// Creates the note of a server whose new settings are not in effect.
-    pub fn of_server(server: ServerName, message: impl Into<String>) -> Self {
+    pub fn for_server(server: ServerName, message: impl Into<String>) -> Self {
         Self {
             server: Some(server),
             ..Self::new("server", message)

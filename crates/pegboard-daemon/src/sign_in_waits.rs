@@ -17,7 +17,7 @@ pub(crate) struct SignInWaits {
 
 impl SignInWaits {
     /// Those of a board behind a gateway with these links, now.
-    pub(crate) fn of(board: &Pegboard, links: Option<&SignInLinks>) -> Self {
+    pub(crate) fn new(board: &Pegboard, links: Option<&SignInLinks>) -> Self {
         let links = links.cloned();
         let mut shared = match &links {
             Some(_) => board.awaiting_sign_in(),

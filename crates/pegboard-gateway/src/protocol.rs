@@ -49,7 +49,7 @@ pub(crate) use message::{Broken, Incoming, MAX_MESSAGE, Message, parse};
 pub(crate) use outgoing::Outgoing;
 pub(crate) use peer::Peer;
 pub(crate) use request_meta::unsupported;
-pub(crate) use running::{Running, Step};
+pub(crate) use running::{RunStep, Running};
 
 #[cfg(test)]
 mod tests;

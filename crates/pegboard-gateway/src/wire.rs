@@ -32,5 +32,5 @@ pub(crate) use response_body::ResponseBody;
 pub(crate) use sse::SseWire;
 pub use stdio::serve_stdio;
 pub(crate) use streamable_http::{HttpWire, Limits};
-pub(crate) use target::{Endpoints, NoEndpoint, Target};
+pub(crate) use target::{Endpoints, NoEndpoint, PathTarget};
 pub(crate) use websocket::{WebSocketWire, is_upgrade};

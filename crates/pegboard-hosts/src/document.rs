@@ -40,7 +40,7 @@ pub enum Format {
 
 impl Format {
     /// The format of a file with this name.
-    pub(crate) fn of(path: &Path) -> Option<Self> {
+    pub(crate) fn from_path(path: &Path) -> Option<Self> {
         let extension = path.extension()?.to_str()?.to_ascii_lowercase();
         match extension.as_str() {
             "toml" => Some(Self::Toml),
@@ -79,7 +79,7 @@ impl DocumentError {
         }
     }
 
-    fn of_io(path: &Path, error: &io::Error) -> Self {
+    fn from_io(path: &Path, error: &io::Error) -> Self {
         let inner = error.get_ref().and_then(|inner| inner.downcast_ref::<CutShort>());
         Self {
             cut_short: inner.copied(),
@@ -111,7 +111,7 @@ pub struct Document {
 impl Document {
     /// Opens a file, whose name tells its format. A file that does not exist is an empty document.
     pub fn open(path: &Path) -> Result<Self, DocumentError> {
-        let format = Format::of(path).ok_or_else(|| {
+        let format = Format::from_path(path).ok_or_else(|| {
             let names = "`.toml`, `.json`, `.jsonc`, `.yaml` or `.yml`";
             DocumentError::new(path, format!("the name of a config file ends in {names}"))
         })?;
@@ -121,12 +121,12 @@ impl Document {
     /// Keeps other processes from editing a file while the lock lives, so that an edit that is opened after it can be saved. An error if they do
     /// not finish within 10 seconds, or if the check of [`limit_waits`] ends the wait.
     pub fn lock(path: &Path) -> Result<EditLock, DocumentError> {
-        file::lock(path).map_err(|error| DocumentError::of_io(path, &error))
+        file::lock(path).map_err(|error| DocumentError::from_io(path, &error))
     }
 
     /// Opens a file of this format.
     fn open_as(path: &Path, format: Format) -> Result<Self, DocumentError> {
-        let opened = file::read(path).map_err(|error| DocumentError::of_io(path, &error))?;
+        let opened = file::read(path).map_err(|error| DocumentError::from_io(path, &error))?;
         let text = String::from_utf8(opened.clone().unwrap_or_default())
             .map_err(|_| DocumentError::new(path, "it is not UTF-8"))?;
         let document = Self::new(path, format, &text, opened);
@@ -136,7 +136,7 @@ impl Document {
 
     /// A document of a text, without a file behind it yet.
     #[cfg(test)]
-    pub(crate) fn of_text(path: &Path, format: Format, text: &str) -> Result<Self, DocumentError> {
+    pub(crate) fn parse(path: &Path, format: Format, text: &str) -> Result<Self, DocumentError> {
         let document = Self::new(path, format, text, None);
         document.tree()?;
         Ok(document)
@@ -358,7 +358,7 @@ impl Document {
     pub fn save(&mut self) -> Result<(), DocumentError> {
         let text = self.text();
         file::write(&self.path, self.opened.as_deref(), text.as_bytes())
-            .map_err(|error| DocumentError::of_io(&self.path, &error))?;
+            .map_err(|error| DocumentError::from_io(&self.path, &error))?;
         self.opened = Some(text.into_bytes());
         Ok(())
     }

@@ -15,12 +15,12 @@ mod tests;
 mod variables;
 
 pub use folders::Folders;
-pub(crate) use host::Form;
+pub(crate) use host::EntryForm;
 pub use host::Host;
 pub use pegboard_entry::Connection;
 pub(crate) use pegboard_entry::{entry_for, is_pegboard};
 pub(crate) use reader::MISTYPED;
 pub(crate) use servers::{Listed, is_connection, servers_in};
-pub(crate) use table::of_file;
+pub(crate) use table::find_by_file;
 pub use table::{HOSTS, find, find_present};
 pub use variables::Input;

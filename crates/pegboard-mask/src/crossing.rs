@@ -128,7 +128,7 @@ mod tests {
     fn a_token_of_one_user_of_a_server_crosses_to_another() {
         let known = KnownSecrets::default();
         let board = masker(&known, "a", &["config-t0ken"]);
-        let (alice, bob) = (board.of_user(1), board.of_user(2));
+        let (alice, bob) = (board.for_user(1), board.for_user(2));
         alice.add_issued(&[Secret::new("t0ken-of-alice")].into());
         bob.add_issued(&[Secret::new("t0ken-of-bob")].into());
         check(&alice, "t0ken-of-alice and config-t0ken", None);

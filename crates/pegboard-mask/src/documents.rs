@@ -9,7 +9,7 @@ use aho_corasick::AhoCorasick;
 use serde_json::{Map, Value};
 
 use super::{
-    named_values::{self, Form, Strength},
+    named_values::{self, Strength, ValueForm},
     span::{self, Span},
 };
 
@@ -263,7 +263,7 @@ fn find_in(text: &str, range: Range<usize>, mut document: Value, found: &mut Vec
 pub(super) fn is_named_secret(name: &str, value: &Value) -> bool {
     let strength = named_values::strength(name).filter(|_| !span::has_placeholder(name));
     match (value, strength) {
-        (Value::String(text), Some(strength)) => named_values::is_secret(strength, text, Form::Quoted),
+        (Value::String(text), Some(strength)) => named_values::is_secret(strength, text, ValueForm::Quoted),
         (Value::Number(number), Some(Strength::Password)) => number.to_string().len() >= 4,
         _ => false,
     }

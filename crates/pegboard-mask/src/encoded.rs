@@ -98,7 +98,7 @@ fn has_token_inside(
     has_token: &impl Fn(&str) -> Result<bool, Failed>,
     depth: usize,
 ) -> Result<bool, Failed> {
-    let Some(decoded) = decoded(run) else {
+    let Some(decoded) = decode(run) else {
         return Ok(false);
     };
     if has_token(&decoded)? {
@@ -123,7 +123,7 @@ pub(super) fn decode_base64(text: &str) -> Option<Vec<u8>> {
 }
 
 /// The text that a run encodes, if it is one.
-fn decoded(run: &str) -> Option<String> {
+fn decode(run: &str) -> Option<String> {
     if memchr(b'%', run.as_bytes()).is_some() {
         return percent_decoded(run.as_bytes());
     }

@@ -76,7 +76,7 @@ impl Masker {
     /// Creates a masker for this policy that also masks `secrets`.
     pub fn new(policy: &Masking, secrets: impl IntoIterator<Item = Secret>) -> Result<Self, BadMasking> {
         Ok(Self {
-            patterns: PatternSet::of(policy)?,
+            patterns: PatternSet::compile(policy)?,
             values: Arc::new(KnownValues::new(secrets)),
         })
     }

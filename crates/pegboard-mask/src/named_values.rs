@@ -14,7 +14,7 @@ mod scanner;
 mod value;
 mod words;
 
-pub(super) use expressions::Form;
+pub(super) use expressions::ValueForm;
 pub use literals::{is_literal, is_secret_string};
 pub(super) use literals::{is_no_literal, is_secret};
 pub(super) use named_value::NamedValue;

@@ -65,7 +65,7 @@ impl fmt::Debug for PatternSet {
 
 impl PatternSet {
     /// Returns the patterns of a policy. Those of the default policy are built once.
-    pub(super) fn of(policy: &Masking) -> Result<Arc<Self>, BadMasking> {
+    pub(super) fn compile(policy: &Masking) -> Result<Arc<Self>, BadMasking> {
         static DEFAULT: LazyLock<Option<Arc<PatternSet>>> =
             LazyLock::new(|| PatternSet::new(&Masking::default()).ok().map(Arc::new));
         match &*DEFAULT {
@@ -390,7 +390,7 @@ fn most_places(text: &str) -> usize {
 }
 
 fn find_group(name: &str) -> Result<Vec<&'static Pattern>, BadMasking> {
-    patterns::of_group(name).ok_or_else(|| BadMasking::Group(name.to_owned()))
+    patterns::patterns_in_group(name).ok_or_else(|| BadMasking::Group(name.to_owned()))
 }
 
 fn find_pattern(name: &str) -> Result<&'static Pattern, BadMasking> {

@@ -83,7 +83,7 @@ pub(super) fn named(name: &str) -> Option<&'static Pattern> {
 }
 
 /// Returns the patterns of a group.
-pub(super) fn of_group(name: &str) -> Option<Vec<&'static Pattern>> {
+pub(super) fn patterns_in_group(name: &str) -> Option<Vec<&'static Pattern>> {
     let name = plain(name);
     if name == ALL {
         return Some(all().collect());
@@ -145,7 +145,7 @@ mod tests {
             }
         }
         let of = |name: &str| {
-            of_group(name)
+            patterns_in_group(name)
                 .unwrap()
                 .iter()
                 .map(|pattern| pattern.name)
@@ -158,7 +158,7 @@ mod tests {
         );
         assert_eq!(of("secrets-manager"), of("secrets_manager"));
         assert_eq!(of("all").len(), all().count());
-        assert!(of_group("named").is_none());
+        assert!(patterns_in_group("named").is_none());
     }
 
     #[test]

@@ -84,7 +84,7 @@ pub struct CustomPattern {
     /// A regular expression. A group named `secret` marks the part that is replaced; without one it is the whole match.
     pub pattern: String,
     /// The replacement. `${1}` and `${name}` refer to groups of the match.
-    #[serde(default = "masked")]
+    #[serde(default = "default_replacement")]
     pub replacement: String,
     /// What it matches; the name under which its matches are counted.
     #[serde(default)]
@@ -92,7 +92,7 @@ pub struct CustomPattern {
 }
 
 /// The default of [`CustomPattern::replacement`].
-fn masked() -> String {
+fn default_replacement() -> String {
     "[MASKED]".to_owned()
 }
 
@@ -101,7 +101,7 @@ impl CustomPattern {
     pub fn new(pattern: impl Into<String>) -> Self {
         Self {
             pattern: pattern.into(),
-            replacement: masked(),
+            replacement: default_replacement(),
             description: None,
         }
     }

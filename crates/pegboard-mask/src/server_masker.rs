@@ -264,7 +264,7 @@ impl ServerMasker {
 
     /// Returns a masker for the same server when one principal or view, known by its number, uses it with credentials of its own. Those are
     /// secret from other users of the server.
-    pub fn of_user(&self, user: u64) -> Self {
+    pub fn for_user(&self, user: u64) -> Self {
         let owned = OwnedSecrets::new(self.owned.known.clone());
         owned.replace(self.owned.current.lock().clone());
         let copy = Self {
@@ -370,7 +370,7 @@ impl ServerMasker {
 
 /// Returns the patterns of a policy. An invalid policy withholds every text.
 fn patterns(policy: &Masking) -> Arc<PatternSet> {
-    PatternSet::of(policy).unwrap_or_else(|error| {
+    PatternSet::compile(policy).unwrap_or_else(|error| {
         tracing::warn!(%error, "the masking policy cannot be followed, so everything is withheld");
         Arc::new(PatternSet::broken())
     })

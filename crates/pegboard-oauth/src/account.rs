@@ -90,13 +90,13 @@ impl OAuthAccount {
         // What a caller's token was exchanged for belongs to that token.
         let entry = self.subject.as_ref().map(|subject| format!("caller {}", subject.entry));
         parts.extend(entry.as_deref());
-        AccountKey::of(&parts)
+        AccountKey::new(&parts)
     }
 
     /// The key of the issuer that gets the secret of the config's client. All principals have the same client.
     pub(super) fn pin_key(&self) -> AccountKey {
         let settings = &self.settings;
-        AccountKey::of(&[
+        AccountKey::new(&[
             "issuer",
             &server_uri(&self.url),
             settings.client_id.as_deref().unwrap_or_default(),
@@ -130,7 +130,7 @@ pub(super) fn server_uri(url: &Url) -> String {
 pub struct AccountKey(String);
 
 impl AccountKey {
-    pub(super) fn of(parts: &[&str]) -> Self {
+    pub(super) fn new(parts: &[&str]) -> Self {
         let mut hash = Sha256::new();
         for part in parts {
             hash.update((part.len() as u64).to_le_bytes());

@@ -17,17 +17,17 @@ pub(super) enum AddressClass {
 }
 
 impl AddressClass {
-    pub(super) fn of(address: IpAddr) -> Self {
+    pub(super) fn classify(address: IpAddr) -> Self {
         match address {
-            IpAddr::V4(address) => Self::of_v4(address),
+            IpAddr::V4(address) => Self::classify_v4(address),
             IpAddr::V6(address) => match embedded_v4(address) {
-                Some(inner) => Self::of_v4(inner),
-                None => Self::of_v6(address),
+                Some(inner) => Self::classify_v4(inner),
+                None => Self::classify_v6(address),
             },
         }
     }
 
-    fn of_v4(address: Ipv4Addr) -> Self {
+    fn classify_v4(address: Ipv4Addr) -> Self {
         match address.octets() {
             [127, ..] => Self::Loopback,
             [10, ..] | [172, 16..=31, ..] | [192, 168, ..] | [100, 64..=127, ..] => Self::Private,
@@ -44,7 +44,7 @@ impl AddressClass {
         }
     }
 
-    fn of_v6(address: Ipv6Addr) -> Self {
+    fn classify_v6(address: Ipv6Addr) -> Self {
         match address.segments() {
             [0, 0, 0, 0, 0, 0, 0, 1] => Self::Loopback,
             [0xfc00..=0xfdff, ..] => Self::Private,
@@ -114,7 +114,7 @@ mod tests {
     fn every_special_network_is_recognised() {
         let check = |class: AddressClass, addresses: &[&str]| {
             for address in addresses {
-                assert_eq!(AddressClass::of(address.parse().unwrap()), class, "{address}");
+                assert_eq!(AddressClass::classify(address.parse().unwrap()), class, "{address}");
             }
         };
         check(

@@ -10,10 +10,10 @@ use super::{
     account::OAuthAccount,
     binding::Binding,
     challenge::{OFFLINE_ACCESS, add_scopes},
-    checked_http::{Trust, shown},
+    checked_http::{ConfiguredOrigins, show},
     discovery::Discovered,
     error::{OAuthError, Refusal},
-    metadata::clipped,
+    metadata::clip,
     pkce::{Pkce, random_text},
     redirect_uri::RedirectUri,
     sign_in_page,
@@ -58,11 +58,11 @@ impl PendingSignIn {
         let Some(mut url) = found.server.authorization_endpoint.clone() else {
             return Err(OAuthError::Discovery(format!(
                 "the authorization server {} has no page to sign in",
-                clipped(&found.server.issuer)
+                clip(&found.server.issuer)
             )));
         };
         // The URL is opened in a browser, so it must not be anything but a web page.
-        Trust::of(account).check_scheme(&url).map_err(|why| {
+        ConfiguredOrigins::new(account).check_scheme(&url).map_err(|why| {
             OAuthError::Discovery(format!(
                 "the page to sign in that the authorization server names is not used: {why}"
             ))
@@ -70,8 +70,8 @@ impl PendingSignIn {
         if !sign_in_page::is_of(&found.server, &url, settings) {
             return Err(OAuthError::Discovery(format!(
                 "the authorization server {} names the page of another one, {}, and would get its codes",
-                clipped(&found.server.issuer),
-                shown(&url)
+                clip(&found.server.issuer),
+                show(&url)
             )));
         }
         url.set_fragment(None);
@@ -167,7 +167,7 @@ impl PendingSignIn {
             return refused("the redirect address is too long");
         }
         let query = self.query(redirected)?;
-        let mut fields = Fields::default();
+        let mut fields = RedirectParams::default();
         for (name, value) in url::form_urlencoded::parse(query.as_bytes()) {
             fields.take(&name, &value)?;
         }
@@ -183,8 +183,8 @@ impl PendingSignIn {
             Some(iss) => {
                 return Err(OAuthError::Redirect(format!(
                     "the redirect comes from another authorization server: {} and not {}",
-                    clipped(iss),
-                    clipped(issuer)
+                    clip(iss),
+                    clip(issuer)
                 )));
             }
             None if self.found.server.sends_iss => {
@@ -194,10 +194,10 @@ impl PendingSignIn {
         }
         if let Some(error) = fields.error {
             let text = match fields.description {
-                Some(description) => format!("{} ({})", clipped(&error), clipped(&description)),
-                None => clipped(&error),
+                Some(description) => format!("{} ({})", clip(&error), clip(&description)),
+                None => clip(&error),
             };
-            return Err(OAuthError::Denied(Refusal::new(text).code(Some(clipped(&error)))));
+            return Err(OAuthError::Denied(Refusal::new(text).code(Some(clip(&error)))));
         }
         match fields.code {
             Some(code) if !code.is_empty() => Ok(Secret::new(code)),
@@ -272,7 +272,7 @@ fn keep_others(url: &mut Url) {
 
 /// The parameters of a redirect.
 #[derive(Default)]
-struct Fields {
+struct RedirectParams {
     state: Option<String>,
     iss: Option<String>,
     code: Option<String>,
@@ -280,7 +280,7 @@ struct Fields {
     description: Option<String>,
 }
 
-impl Fields {
+impl RedirectParams {
     /// Takes a parameter. One that comes twice could mean two things.
     fn take(&mut self, name: &str, value: &str) -> Result<(), OAuthError> {
         let field = match name {

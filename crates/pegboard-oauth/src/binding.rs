@@ -8,7 +8,7 @@ use super::{
     discovery::Discovered,
     dpop::{DpopKey, DpopKeys},
     error::OAuthError,
-    metadata::{ResourceDpop, clipped},
+    metadata::{ResourceDpop, clip},
     stored::Session,
 };
 use pegboard_config::Dpop;
@@ -35,7 +35,7 @@ impl Binding {
     ) -> Result<Option<Self>, OAuthError> {
         let known = session.filter(|session| session.issuer == found.server.issuer);
         if let Some(binding) = known
-            .map(|session| Self::of(keys, account, session))
+            .map(|session| Self::new(keys, account, session))
             .transpose()?
             .flatten()
         {
@@ -49,7 +49,7 @@ impl Binding {
             Dpop::Required if algs.is_some() && !is_supported => {
                 return Err(OAuthError::NotBound(format!(
                     "`oauth.dpop` is `required`, but the authorization server {} does not list {DPOP_ALG} in `dpop_signing_alg_values_supported`",
-                    clipped(&found.server.issuer)
+                    clip(&found.server.issuer)
                 )));
             }
             Dpop::Required => true,
@@ -67,7 +67,7 @@ impl Binding {
     }
 
     /// The binding of a session's tokens.
-    pub(super) fn of(keys: &DpopKeys, account: &OAuthAccount, session: &Session) -> Result<Option<Self>, OAuthError> {
+    pub(super) fn new(keys: &DpopKeys, account: &OAuthAccount, session: &Session) -> Result<Option<Self>, OAuthError> {
         let Some(stored) = &session.proof_key else {
             return Ok(None);
         };
@@ -156,6 +156,6 @@ mod tests {
         let elsewhere = Binding::choose(&keys, &account, &found, false, Some(&session)).unwrap();
         assert_ne!(elsewhere, first);
         session.proof_key = Some(Secret::new("broken"));
-        assert!(Binding::of(&keys, &account, &session).unwrap_err().needs_sign_in());
+        assert!(Binding::new(&keys, &account, &session).unwrap_err().needs_sign_in());
     }
 }

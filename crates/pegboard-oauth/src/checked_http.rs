@@ -7,7 +7,7 @@ mod resolver;
 mod trust;
 
 pub(super) use resolver::{Resolver, SystemResolver};
-pub(super) use trust::Trust;
+pub(super) use trust::ConfiguredOrigins;
 use trust::Verdict;
 
 use std::{
@@ -109,14 +109,14 @@ impl CheckedHttp {
         }
     }
 
-    pub(super) async fn get(&self, trust: &Trust<'_>, url: &Url) -> Result<Response, HttpError> {
+    pub(super) async fn get(&self, trust: &ConfiguredOrigins<'_>, url: &Url) -> Result<Response, HttpError> {
         self.request(trust, url, &Message::Get).await
     }
 
     /// Posts a form. `authorization` is sent to this URL's origin only, like everything else.
     pub(super) async fn post_form(
         &self,
-        trust: &Trust<'_>,
+        trust: &ConfiguredOrigins<'_>,
         url: &Url,
         form: &[(&str, &str)],
         authorization: Option<HeaderValue>,
@@ -127,7 +127,7 @@ impl CheckedHttp {
     /// Posts a form like [`post_form`](Self::post_form), with a proof that this program has a key.
     pub(super) async fn post_proven(
         &self,
-        trust: &Trust<'_>,
+        trust: &ConfiguredOrigins<'_>,
         url: &Url,
         form: &[(&str, &str)],
         authorization: Option<HeaderValue>,
@@ -145,7 +145,12 @@ impl CheckedHttp {
         self.request(trust, url, &message).await
     }
 
-    pub(super) async fn post_json(&self, trust: &Trust<'_>, url: &Url, body: Vec<u8>) -> Result<Response, HttpError> {
+    pub(super) async fn post_json(
+        &self,
+        trust: &ConfiguredOrigins<'_>,
+        url: &Url,
+        body: Vec<u8>,
+    ) -> Result<Response, HttpError> {
         let message = Message::Post {
             body,
             content_type: "application/json",
@@ -156,12 +161,17 @@ impl CheckedHttp {
     }
 
     /// Sends a server a ping without a token, and returns only the status and the challenge: the body may be an endless stream.
-    pub(super) async fn probe(&self, trust: &Trust<'_>, url: &Url) -> Result<Response, HttpError> {
+    pub(super) async fn probe(&self, trust: &ConfiguredOrigins<'_>, url: &Url) -> Result<Response, HttpError> {
         let body = PING.to_vec();
         self.request(trust, url, &Message::Probe { body }).await
     }
 
-    async fn request(&self, trust: &Trust<'_>, url: &Url, message: &Message<'_>) -> Result<Response, HttpError> {
+    async fn request(
+        &self,
+        trust: &ConfiguredOrigins<'_>,
+        url: &Url,
+        message: &Message<'_>,
+    ) -> Result<Response, HttpError> {
         let limit = match message {
             Message::Get | Message::Probe { .. } => REQUEST_TIMEOUT,
             Message::Post { .. } => CHANGE_TIMEOUT,
@@ -176,7 +186,12 @@ impl CheckedHttp {
     }
 
     /// Sends a request, and sends it again after a redirect within its origin.
-    async fn follow(&self, trust: &Trust<'_>, url: &Url, message: &Message<'_>) -> Result<Response, HttpError> {
+    async fn follow(
+        &self,
+        trust: &ConfiguredOrigins<'_>,
+        url: &Url,
+        message: &Message<'_>,
+    ) -> Result<Response, HttpError> {
         let mut url = url.clone();
         for _ in 0..=MAX_REDIRECTS {
             let addresses = self.check(trust, &url).await?;
@@ -206,7 +221,7 @@ impl CheckedHttp {
     }
 
     /// Checks a URL and returns the addresses that may be connected to; `None` if a proxy has to find them.
-    async fn check(&self, trust: &Trust<'_>, url: &Url) -> Result<Option<Vec<SocketAddr>>, HttpError> {
+    async fn check(&self, trust: &ConfiguredOrigins<'_>, url: &Url) -> Result<Option<Vec<SocketAddr>>, HttpError> {
         let refused = |why: &str| Err(HttpError::refused(url, why));
         if url.as_str().len() > MAX_URL {
             return refused("it is too long");
@@ -246,7 +261,7 @@ impl CheckedHttp {
 impl CheckedHttp {
     /// Whether the server is on a private network: its certificate is at a private address. What its name resolves to proves nothing, because
     /// whoever owns the name can answer with any address.
-    async fn server_is_private(&self, trust: &Trust<'_>) -> bool {
+    async fn server_is_private(&self, trust: &ConfiguredOrigins<'_>) -> bool {
         let proof = async {
             let server = trust.server();
             let port = server.port_or_known_default().unwrap_or(443);
@@ -257,7 +272,7 @@ impl CheckedHttp {
             let addresses = resolver::addresses_of(&*self.resolver, server)
                 .await
                 .unwrap_or_default();
-            let is_private = |address: &IpAddr| AddressClass::of(*address) == AddressClass::Private;
+            let is_private = |address: &IpAddr| AddressClass::classify(*address) == AddressClass::Private;
             if addresses.is_empty() || !addresses.iter().all(is_private) {
                 return false;
             }
@@ -283,7 +298,7 @@ impl fmt::Debug for CheckedHttp {
 }
 
 async fn send(
-    trust: &Trust<'_>,
+    trust: &ConfiguredOrigins<'_>,
     url: &Url,
     addresses: Option<&[SocketAddr]>,
     message: &Message<'_>,
@@ -384,18 +399,18 @@ pub enum HttpError {
 impl HttpError {
     fn refused(url: &Url, why: impl Into<String>) -> Self {
         Self::Refused {
-            url: shown(url),
+            url: show(url),
             why: why.into(),
         }
     }
 
     fn unchecked(url: &Url) -> Self {
-        Self::Unchecked { url: shown(url) }
+        Self::Unchecked { url: show(url) }
     }
 
     fn failed(url: &Url, why: impl Into<String>) -> Self {
         Self::Failed {
-            url: shown(url),
+            url: show(url),
             why: why.into(),
         }
     }
@@ -419,7 +434,7 @@ impl Hint for HttpError {
 }
 
 /// A URL without its query, which may have secrets, and not longer than a line.
-pub(super) fn shown(url: &Url) -> String {
+pub(super) fn show(url: &Url) -> String {
     let mut url = url.clone();
     url.set_query(None);
     url.set_fragment(None);

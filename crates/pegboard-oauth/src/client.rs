@@ -17,7 +17,7 @@ use super::{
     authorization::{PendingSignIn, choose_scopes},
     binding::Binding,
     challenge::Challenge,
-    checked_http::{CheckedHttp, Trust},
+    checked_http::{CheckedHttp, ConfiguredOrigins},
     discovery::find,
     dpop::{DpopKeys, TokenProof},
     error::{OAuthError, RETRY_AFTER},
@@ -27,7 +27,7 @@ use super::{
     renewal::{Cause, Renewal, check_destination, within_flow},
     session::SessionSummary,
     stored::{Session, StoredAccount},
-    token_request::{self, ClientIdentity, Grant, TokenError, Wanted},
+    token_request::{self, ClientIdentity, Grant, TokenError, TokenRequestBase},
     token_store::TokenStore,
 };
 use pegboard_base::secret::Secret;
@@ -260,12 +260,12 @@ impl OAuthClient {
             verifier: &pending.verifier,
             redirect_uri: pending.redirect_uri().as_str(),
         };
-        let wanted = Wanted {
+        let wanted = TokenRequestBase {
             resource: Some(&found.resource),
             audience: settings.audience.as_deref(),
             scopes: &pending.scopes,
         };
-        let trust = Trust::of(account);
+        let trust = ConfiguredOrigins::new(account);
         let endpoint = &server.token_endpoint;
         let request = token_request::request(http, &trust, endpoint, &identity, &grant, wanted);
         let answer = match request.await {

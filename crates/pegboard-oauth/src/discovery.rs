@@ -6,9 +6,9 @@ use url::Url;
 use super::{
     account::{OAuthAccount, server_uri},
     challenge::Challenge,
-    checked_http::{CheckedHttp, HttpError, Trust, shown},
+    checked_http::{CheckedHttp, ConfiguredOrigins, HttpError, show},
     error::{OAuthError, RETRY_AFTER},
-    metadata::{ResourceDpop, ResourceMetadata, ServerMetadata, clipped, issuer_of_root},
+    metadata::{ResourceDpop, ResourceMetadata, ServerMetadata, clip, issuer_of_root},
     stored::StoredChallenge,
 };
 
@@ -41,7 +41,7 @@ pub(super) async fn discover(
     resource_metadata: Option<&str>,
 ) -> Result<Discovered, OAuthError> {
     let settings = &account.settings;
-    let trust = Trust::of(account);
+    let trust = ConfiguredOrigins::new(account);
     let own_uri = || server_uri(&account.url);
     if let Some(server) = configured_endpoints(account) {
         let resource = settings.resource.clone().unwrap_or_else(own_uri);
@@ -72,7 +72,7 @@ pub(super) async fn discover(
         None => {
             return Err(OAuthError::Discovery(format!(
                 "the authorization server {} publishes no metadata",
-                clipped(&issuer)
+                clip(&issuer)
             )));
         }
     };
@@ -130,7 +130,7 @@ pub(super) async fn find(
 
 /// Asks the server for a challenge, with a request without a token.
 pub(super) async fn probe(http: &CheckedHttp, account: &OAuthAccount) -> Result<Probed, HttpError> {
-    let response = http.probe(&Trust::of(account), &account.url).await?;
+    let response = http.probe(&ConfiguredOrigins::new(account), &account.url).await?;
     let challenge = response
         .challenge
         .as_deref()
@@ -168,7 +168,7 @@ fn with_configured_endpoints(mut server: ServerMetadata, account: &OAuthAccount)
 /// Reads the metadata of the server as a protected resource; `None` if it has none.
 async fn resource(
     http: &CheckedHttp,
-    trust: &Trust<'_>,
+    trust: &ConfiguredOrigins<'_>,
     account: &OAuthAccount,
     from_challenge: Option<&str>,
 ) -> Result<Option<ResourceMetadata>, OAuthError> {
@@ -177,16 +177,20 @@ async fn resource(
         let url = account.url.join(url).map_err(|_| {
             OAuthError::Discovery(format!(
                 "the server names {} as its metadata, which is no URL",
-                clipped(url)
+                clip(url)
             ))
         })?;
         candidates.push(url);
     }
-    candidates.push(well_known(&account.url, "oauth-protected-resource", Place::BeforePath));
+    candidates.push(well_known(
+        &account.url,
+        "oauth-protected-resource",
+        WellKnownPosition::BeforePath,
+    ));
     candidates.push(well_known(
         &root(&account.url),
         "oauth-protected-resource",
-        Place::BeforePath,
+        WellKnownPosition::BeforePath,
     ));
     // The challenge may name one of the others.
     let mut seen = Vec::new();
@@ -204,7 +208,7 @@ async fn resource(
     if !is_configured && !metadata.is_for(&account.url, &found_at) {
         return Err(OAuthError::Discovery(format!(
             "the metadata of the server is for another resource, {}, so it must not be used",
-            clipped(&metadata.resource)
+            clip(&metadata.resource)
         )));
     }
     Ok(Some(metadata))
@@ -214,7 +218,7 @@ async fn resource(
 /// issuer may have a path there.
 async fn authorization_server(
     http: &CheckedHttp,
-    trust: &Trust<'_>,
+    trust: &ConfiguredOrigins<'_>,
     issuer: &str,
     is_legacy: bool,
 ) -> Result<Option<ServerMetadata>, OAuthError> {
@@ -224,13 +228,13 @@ async fn authorization_server(
     let Some(url) = url else {
         return Err(OAuthError::Discovery(format!(
             "{} is not the issuer of an authorization server",
-            clipped(issuer)
+            clip(issuer)
         )));
     };
     let mut candidates = vec![
-        well_known(&url, "oauth-authorization-server", Place::BeforePath),
-        well_known(&url, "openid-configuration", Place::BeforePath),
-        well_known(&url, "openid-configuration", Place::AfterPath),
+        well_known(&url, "oauth-authorization-server", WellKnownPosition::BeforePath),
+        well_known(&url, "openid-configuration", WellKnownPosition::BeforePath),
+        well_known(&url, "openid-configuration", WellKnownPosition::AfterPath),
     ];
     candidates.dedup();
     let parse = |body: &[u8]| {
@@ -254,7 +258,7 @@ fn default_endpoints(server: &Url, issuer: String) -> Result<ServerMetadata, OAu
 /// Reads the first document that exists and is one, and returns it with its URL. A server that fails now may have one later, so its failure is not "none".
 async fn first<T>(
     http: &CheckedHttp,
-    trust: &Trust<'_>,
+    trust: &ConfiguredOrigins<'_>,
     candidates: &[Url],
     parse: impl Fn(&[u8]) -> Result<Option<T>, OAuthError>,
 ) -> Result<Option<(T, Url)>, OAuthError> {
@@ -268,7 +272,7 @@ async fn first<T>(
             }
             Ok(response) if response.is_temporary() => {
                 failure = Some(OAuthError::Temporary {
-                    reason: format!("{} answered with status {}", shown(url), response.status),
+                    reason: format!("{} answered with status {}", show(url), response.status),
                     retry_after: RETRY_AFTER,
                 });
             }
@@ -285,16 +289,16 @@ async fn first<T>(
 
 /// Where the well-known part of a URL is.
 #[derive(Clone, Copy)]
-enum Place {
+enum WellKnownPosition {
     BeforePath,
     AfterPath,
 }
 
-fn well_known(url: &Url, name: &str, place: Place) -> Url {
+fn well_known(url: &Url, name: &str, place: WellKnownPosition) -> Url {
     let path = url.path().trim_end_matches('/');
     let path = match place {
-        Place::BeforePath => format!("/.well-known/{name}{path}"),
-        Place::AfterPath => format!("{path}/.well-known/{name}"),
+        WellKnownPosition::BeforePath => format!("/.well-known/{name}{path}"),
+        WellKnownPosition::AfterPath => format!("{path}/.well-known/{name}"),
     };
     let mut url = root(url);
     url.set_path(&path);

@@ -3,7 +3,7 @@
 use super::{
     account::OAuthAccount,
     error::OAuthError,
-    metadata::{ServerMetadata, clipped},
+    metadata::{ServerMetadata, clip},
     stored::{PinnedIssuer, Session},
     token_store::TokenStore,
 };
@@ -35,8 +35,8 @@ impl IssuerPin<'_> {
         match known {
             Some(known) if known.trim_end_matches('/') != server.issuer.trim_end_matches('/') => {
                 Err(OAuthError::IssuerChanged {
-                    now: clipped(&server.issuer),
-                    before: clipped(&known),
+                    now: clip(&server.issuer),
+                    before: clip(&known),
                 })
             }
             _ => Ok(()),

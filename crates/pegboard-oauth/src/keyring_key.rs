@@ -14,13 +14,13 @@ use tokio::time::Instant;
 use super::store_key::StoreKey;
 use pegboard_base::sync::Mutex;
 use pegboard_base::{
-    keyring::{Entry, Keyring, KeyringError},
+    keyring::{Keyring, KeyringEntry, KeyringError},
     private_file,
     secret::Secret,
 };
 
 /// Where the key is in the keyring.
-const ENTRY: Entry<'static> = Entry {
+const ENTRY: KeyringEntry<'static> = KeyringEntry {
     service: "pegboard",
     user: "token-store",
 };
@@ -34,11 +34,11 @@ pub struct KeyringKey {
     keyring: Option<Keyring>,
     /// The folder of the store, for a lock.
     folder: PathBuf,
-    known: Mutex<Option<Known>>,
+    known: Mutex<Option<KeyringAnswer>>,
 }
 
 /// What the keyring answered.
-enum Known {
+enum KeyringAnswer {
     Key([u8; 32]),
     /// There is no key to be had here now.
     Nothing(Instant),
@@ -47,7 +47,7 @@ enum Known {
 
 impl KeyringKey {
     /// The key in the keyring of this machine that lasts, if it has one.
-    pub fn of_system(folder: &Path) -> Self {
+    pub fn for_system(folder: &Path) -> Self {
         Self::new(Keyring::lasting(), folder)
     }
 
@@ -60,8 +60,9 @@ impl KeyringKey {
     }
 
     /// Asks the keyring. `is_known` says that it had no key before, which is not told again.
-    fn ask(&self, keyring: &Keyring, is_known: bool) -> Known {
-        let failed = |error: KeyringError| Known::Failed(Instant::now(), format!("{error}; {}", error.hint(ENTRY)));
+    fn ask(&self, keyring: &Keyring, is_known: bool) -> KeyringAnswer {
+        let failed =
+            |error: KeyringError| KeyringAnswer::Failed(Instant::now(), format!("{error}; {}", error.hint(ENTRY)));
         let found = match keyring.find(ENTRY) {
             // It answers. If it takes no key now, it is locked, and files must not be left unencrypted for that.
             Err(KeyringError::NoEntry) => match self.create(keyring) {
@@ -70,21 +71,21 @@ impl KeyringKey {
             },
             Err(error @ KeyringError::NoAnswer(_)) => return failed(error),
             Err(error) => Err(error),
-            Ok(secret) => match decoded(&secret) {
+            Ok(secret) => match decode(&secret) {
                 // Files that can be read again with the right key must not lose it.
-                Err(_) if self.has_sealed_files() => return Known::Failed(Instant::now(), self.lost()),
+                Err(_) if self.has_sealed_files() => return KeyringAnswer::Failed(Instant::now(), self.lost()),
                 key => key,
             },
         };
         match found {
-            Ok(key) => Known::Key(key),
+            Ok(key) => KeyringAnswer::Key(key),
             // It had a key once, and may have it again: files must not be left unencrypted meanwhile.
             Err(error) if self.has_sealed_files() => failed(error),
             Err(error) => {
                 if !is_known {
                     tracing::warn!("the tokens of sign-ins are not encrypted, because {error}");
                 }
-                Known::Nothing(Instant::now())
+                KeyringAnswer::Nothing(Instant::now())
             }
         }
     }
@@ -123,7 +124,7 @@ impl KeyringKey {
         }
         match keyring.find(ENTRY) {
             Err(KeyringError::NoEntry) => {}
-            found => return decoded(&found?),
+            found => return decode(&found?),
         }
         if self.has_sealed_files() {
             return Err(failed(self.lost()));
@@ -131,7 +132,7 @@ impl KeyringKey {
         let mut key = [0; 32];
         getrandom::fill(&mut key).map_err(|error| failed(error.to_string()))?;
         keyring.store(ENTRY, &Secret::new(STANDARD.encode(key)))?;
-        decoded(&keyring.find(ENTRY)?)
+        decode(&keyring.find(ENTRY)?)
     }
 }
 
@@ -143,7 +144,7 @@ fn is_sealed(path: &Path) -> bool {
     read.is_ok() && String::from_utf8_lossy(&start).contains("\"sealed\":")
 }
 
-fn decoded(secret: &Secret) -> Result<[u8; 32], KeyringError> {
+fn decode(secret: &Secret) -> Result<[u8; 32], KeyringError> {
     let bytes = STANDARD.decode(secret.expose().trim()).unwrap_or_default();
     bytes.try_into().map_err(|_| KeyringError::Failed {
         keyring: "the key of the token store",
@@ -157,16 +158,15 @@ impl StoreKey for KeyringKey {
             return Ok(None);
         };
         let mut known = self.known.lock();
-        let is_old =
-            |known: &Known| matches!(known, Known::Nothing(at) | Known::Failed(at, _) if at.elapsed() >= RETRY);
+        let is_old = |known: &KeyringAnswer| matches!(known, KeyringAnswer::Nothing(at) | KeyringAnswer::Failed(at, _) if at.elapsed() >= RETRY);
         if known.as_ref().is_none_or(is_old) {
-            let is_known = matches!(&*known, Some(Known::Nothing(_)));
+            let is_known = matches!(&*known, Some(KeyringAnswer::Nothing(_)));
             *known = Some(self.ask(keyring, is_known));
         }
         match &*known {
-            Some(Known::Key(key)) => Ok(Some(*key)),
-            Some(Known::Failed(_, why)) => Err(why.clone()),
-            Some(Known::Nothing(_)) | None => Ok(None),
+            Some(KeyringAnswer::Key(key)) => Ok(Some(*key)),
+            Some(KeyringAnswer::Failed(_, why)) => Err(why.clone()),
+            Some(KeyringAnswer::Nothing(_)) | None => Ok(None),
         }
     }
 
@@ -175,7 +175,7 @@ impl StoreKey for KeyringKey {
             return Ok(false);
         };
         match keyring.find(ENTRY) {
-            Ok(secret) => Ok(decoded(&secret).is_ok() || self.has_sealed_files()),
+            Ok(secret) => Ok(decode(&secret).is_ok() || self.has_sealed_files()),
             Err(error @ KeyringError::NoAnswer(_)) => Err(format!("{error}; {}", error.hint(ENTRY))),
             Err(_) => Ok(self.has_sealed_files()),
         }
@@ -186,7 +186,7 @@ impl StoreKey for KeyringKey {
             return Ok(false);
         };
         match keyring.find(ENTRY) {
-            Ok(secret) => Ok(decoded(&secret).is_ok()),
+            Ok(secret) => Ok(decode(&secret).is_ok()),
             Err(KeyringError::NoEntry) if self.has_sealed_files() => Err(self.lost()),
             Err(KeyringError::NoEntry) => Ok(true),
             Err(error) if matches!(error, KeyringError::NoAnswer(_)) || self.has_sealed_files() => {

@@ -33,7 +33,7 @@ impl OAuthClient {
             let (key, stored) = (found.key, found.account);
             let principal = stored.principal.clone().map(Principal::from);
             let url = stored.server.clone();
-            let Some(session) = SessionSummary::of(stored) else {
+            let Some(session) = SessionSummary::new(stored) else {
                 continue;
             };
             let is_of = |server: &&OAuthAccount| {

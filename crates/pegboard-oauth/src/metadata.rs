@@ -33,7 +33,7 @@ pub(super) enum ResourceDpop {
 }
 
 impl ResourceDpop {
-    fn of(document: &Map<String, Value>) -> Self {
+    fn read(document: &Map<String, Value>) -> Self {
         let is_required = document.get("dpop_bound_access_tokens_required") == Some(&Value::Bool(true));
         let algs = texts(document, "dpop_signing_alg_values_supported").unwrap_or_default();
         match algs.iter().any(|alg| alg == DPOP_ALG) {
@@ -52,7 +52,7 @@ impl ResourceMetadata {
             resource: text(&document, "resource")?,
             authorization_servers: texts(&document, "authorization_servers").unwrap_or_default(),
             scopes: scope_list(&document),
-            dpop: ResourceDpop::of(&document),
+            dpop: ResourceDpop::read(&document),
         })
     }
 
@@ -117,7 +117,7 @@ impl ServerMetadata {
         if !is_same_issuer(&published, issuer) {
             return Err(OAuthError::Discovery(format!(
                 "the metadata of the authorization server {issuer} is for another issuer, {}, so it must not be used",
-                clipped(&published)
+                clip(&published)
             )));
         }
         let endpoint = |name: &str| text(&document, name).and_then(|url| Url::parse(&url).ok());
@@ -176,7 +176,7 @@ fn is_same_issuer(a: &str, b: &str) -> bool {
 }
 
 /// A server's text, short enough for an error.
-pub(super) fn clipped(text: &str) -> String {
+pub(super) fn clip(text: &str) -> String {
     let end = text.floor_char_boundary(200);
     text[..end].escape_debug().to_string()
 }

@@ -4,11 +4,11 @@ use serde_json::{Map, Value, json};
 
 use super::{
     account::OAuthAccount,
-    checked_http::{CheckedHttp, Trust},
+    checked_http::{CheckedHttp, ConfiguredOrigins},
     client_auth::ClientAuth,
     discovery::Discovered,
     error::{OAuthError, RETRY_AFTER, Refusal},
-    metadata::{ServerMetadata, clipped},
+    metadata::{ServerMetadata, clip},
     redirect_uri::RedirectUri,
     stored::{Registration, StoredClient},
     token_store::TokenStore,
@@ -84,10 +84,10 @@ async fn register(
     let Some(endpoint) = &server.registration_endpoint else {
         return Err(OAuthError::Registration(Refusal::new(format!(
             "the authorization server {} does not register clients by itself",
-            clipped(&server.issuer)
+            clip(&server.issuer)
         ))));
     };
-    let trust = Trust::of(account);
+    let trust = ConfiguredOrigins::new(account);
     let methods = server.auth_methods.as_deref();
     let mut wanted = vec![wanted_auth(methods)];
     if methods.is_none() {
@@ -102,7 +102,7 @@ async fn register(
             return Err(OAuthError::Temporary {
                 reason: format!(
                     "the authorization server {} cannot register a client now (status {})",
-                    clipped(&server.issuer),
+                    clip(&server.issuer),
                     response.status
                 ),
                 retry_after: RETRY_AFTER,
@@ -118,7 +118,7 @@ async fn register(
         if found.is_guessed && (fields.is_empty() || matches!(response.status, 401 | 404 | 405 | 410)) {
             return Err(OAuthError::NoAuthorizationServer);
         }
-        let text = |name: &str| fields.get(name).and_then(Value::as_str).map(clipped);
+        let text = |name: &str| fields.get(name).and_then(Value::as_str).map(clip);
         refusal = match (text("error"), text("error_description")) {
             (Some(error), Some(description)) => format!("{error} ({description})"),
             (Some(error), None) => error,
@@ -128,7 +128,7 @@ async fn register(
     }
     let why = format!(
         "the authorization server {} did not register this program: {refusal}",
-        clipped(&server.issuer)
+        clip(&server.issuer)
     );
     Err(OAuthError::Registration(Refusal::new(why).code(code)))
 }

@@ -10,17 +10,17 @@ use super::{
     authorization::choose_scopes,
     binding::Binding,
     challenge::{Challenge, add_scopes},
-    checked_http::{CheckedHttp, Trust},
+    checked_http::{CheckedHttp, ConfiguredOrigins},
     clock::unix_now,
     discovery::{Discovered, discover},
     dpop::DpopKeys,
     error::{OAuthError, RETRY_AFTER, Refusal},
     issuer_pin::IssuerPin,
-    metadata::{ResourceDpop, ServerMetadata, clipped},
+    metadata::{ResourceDpop, ServerMetadata, clip},
     registration,
     stored::{Session, StoredAccount, StoredChallenge, StoredClient},
     token_answer::TokenAnswer,
-    token_request::{self, ClientIdentity, Grant, TokenError, Wanted},
+    token_request::{self, ClientIdentity, Grant, TokenError, TokenRequestBase},
     token_store::TokenStore,
 };
 use pegboard_base::secret::Secret;
@@ -139,7 +139,7 @@ impl Renewal<'_> {
             self.remember(&mut stored, wanted).await;
             return Err(OAuthError::needs_another_sign_in(format!(
                 "the server asks for more scopes ({})",
-                clipped(&challenge.scopes.join(" "))
+                clip(&challenge.scopes.join(" "))
             )));
         }
         let (_, mut renewed) = self.granted(Some(&session), &wanted, true).await?;
@@ -225,7 +225,7 @@ impl Renewal<'_> {
                 self.needs_sign_in(stored, challenge, &why).await
             }
             Err(error) => {
-                let error = error.of(self.account);
+                let error = error.for_account(self.account);
                 if !error.is_temporary() {
                     // There was an answer, so the refresh token was not used up unnoticed.
                     session.refreshing = false;
@@ -257,14 +257,14 @@ impl Renewal<'_> {
         let settings = &self.account.settings;
         let endpoint = Url::parse(&session.token_endpoint)
             .map_err(|error| OAuthError::Discovery(format!("the stored token endpoint is no URL: {error}")))?;
-        let binding = Binding::of(self.keys, self.account, session)?;
+        let binding = Binding::new(self.keys, self.account, session)?;
         let client = ClientIdentity::new(&session.client, settings, &session.issuer, None).bound_to(binding.as_ref());
-        let wanted = Wanted {
+        let wanted = TokenRequestBase {
             resource: Some(&session.resource),
             audience: None,
             scopes: &[],
         };
-        let trust = Trust::of(self.account);
+        let trust = ConfiguredOrigins::new(self.account);
         let grant = Grant::Refresh(refresh_token);
         let request = token_request::request(self.http, &trust, &endpoint, &client, &grant, wanted);
         match tokio::time::timeout(FLOW_TIMEOUT, request).await {
@@ -346,7 +346,7 @@ impl Renewal<'_> {
             let binding = Binding::choose(self.keys, self.account, &found, challenge.offers_dpop, session)?;
             let identity = ClientIdentity::new(&client, settings, &server.issuer, server.signing_algs.as_deref())
                 .bound_to(binding.as_ref());
-            let wanted = Wanted {
+            let wanted = TokenRequestBase {
                 resource: Some(&found.resource),
                 audience: settings.audience.as_deref(),
                 scopes: &scopes,
@@ -374,10 +374,10 @@ impl Renewal<'_> {
                     Grant::Assertion(&input)
                 }
             };
-            let trust = Trust::of(self.account);
+            let trust = ConfiguredOrigins::new(self.account);
             let endpoint = &server.token_endpoint;
             let request = token_request::request(self.http, &trust, endpoint, &identity, &grant, wanted);
-            let answer = request.await.map_err(|error| error.of(self.account))?;
+            let answer = request.await.map_err(|error| error.for_account(self.account))?;
             let mut session = Session::new(&found, client, scopes, answer);
             Binding::keep_in(binding.as_ref(), &mut session);
             if let Some(subject) = &self.account.subject {

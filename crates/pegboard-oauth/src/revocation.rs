@@ -4,7 +4,7 @@ use url::Url;
 
 use super::{
     account::OAuthAccount,
-    checked_http::{CheckedHttp, Response, Trust},
+    checked_http::{CheckedHttp, ConfiguredOrigins, Response},
     error::OAuthError,
     stored::Session,
     token_answer::{self, TokenRefusal},
@@ -45,7 +45,7 @@ async fn request(
 ) -> Result<(), String> {
     let failed = |error: OAuthError| error.to_string();
     let client = ClientIdentity::new(&session.client, &account.settings, &session.issuer, None);
-    let trust = Trust::of(account);
+    let trust = ConfiguredOrigins::new(account);
     let authentication = authenticate(&client).map_err(failed)?;
     let secret = session
         .client

@@ -3,7 +3,7 @@
 use http::HeaderValue;
 use serde_json::{Map, Value};
 
-use super::{challenge, metadata::clipped, stored::DEFAULT_LIFETIME};
+use super::{challenge, metadata::clip, stored::DEFAULT_LIFETIME};
 use pegboard_base::secret::Secret;
 
 /// The longest code of an error that is shown.
@@ -69,7 +69,7 @@ impl TokenAnswer {
             Some(kind) if !is_bound && !["bearer", "n_a"].iter().any(|known| kind.eq_ignore_ascii_case(known)) => {
                 return Err(TokenRefusal::Malformed(format!(
                     "the authorization server issued a token of the type {}, which this program cannot use",
-                    clipped(kind)
+                    clip(kind)
                 )));
             }
             _ => {}
@@ -113,7 +113,7 @@ pub(super) fn refusal(status: u16, fields: &Map<String, Value>, sent: &[&str]) -
     };
     let description = fields.get("error_description").and_then(Value::as_str).filter(is_safe);
     let text = match description {
-        Some(description) => format!("{code} ({})", clipped(description)),
+        Some(description) => format!("{code} ({})", clip(description)),
         None => code.clone(),
     };
     TokenRefusal::Error { code, text }

@@ -10,7 +10,7 @@ use super::{
     account::OAuthAccount,
     binding::Binding,
     challenge::PROOF_ERRORS,
-    checked_http::{CheckedHttp, Trust, shown},
+    checked_http::{CheckedHttp, ConfiguredOrigins, show},
     client_auth::ClientAuth,
     error::{OAuthError, RETRY_AFTER, Refusal},
     jws,
@@ -89,7 +89,7 @@ pub(super) enum Grant<'a> {
 
 /// What every token request has besides its grant.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Wanted<'a> {
+pub(super) struct TokenRequestBase<'a> {
     pub(super) resource: Option<&'a str>,
     pub(super) audience: Option<&'a str>,
     pub(super) scopes: &'a [String],
@@ -110,7 +110,7 @@ pub(super) enum TokenError {
 
 impl TokenError {
     /// The error of an account: a client that is refused is one of its settings.
-    pub(super) fn of(self, account: &OAuthAccount) -> OAuthError {
+    pub(super) fn for_account(self, account: &OAuthAccount) -> OAuthError {
         match self {
             Self::InvalidClient(text) => OAuthError::wrong_client(account, text),
             error => error.into(),
@@ -140,11 +140,11 @@ impl From<OAuthError> for TokenError {
 /// Requests a token, and once more if the authorization server refuses only the proof of the key: it may want a nonce in it.
 pub(super) async fn request(
     http: &CheckedHttp,
-    trust: &Trust<'_>,
+    trust: &ConfiguredOrigins<'_>,
     endpoint: &Url,
     client: &ClientIdentity<'_>,
     grant: &Grant<'_>,
-    wanted: Wanted<'_>,
+    wanted: TokenRequestBase<'_>,
 ) -> Result<TokenAnswer, TokenError> {
     match request_once(http, trust, endpoint, client, grant, wanted).await {
         Err(TokenError::Proof(_)) => request_once(http, trust, endpoint, client, grant, wanted).await,
@@ -154,11 +154,11 @@ pub(super) async fn request(
 
 async fn request_once(
     http: &CheckedHttp,
-    trust: &Trust<'_>,
+    trust: &ConfiguredOrigins<'_>,
     endpoint: &Url,
     client: &ClientIdentity<'_>,
     grant: &Grant<'_>,
-    wanted: Wanted<'_>,
+    wanted: TokenRequestBase<'_>,
 ) -> Result<TokenAnswer, TokenError> {
     let mut form: Vec<(&str, &str)> = Vec::new();
     let mut sent: Vec<&str> = Vec::new();
@@ -321,9 +321,9 @@ fn failure(endpoint: &Url, is_temporary: bool, status: u16, refusal: TokenRefusa
             _ if is_temporary => temporary(text),
             _ => TokenError::Other(OAuthError::Refused(Refusal::new(text).code(Some(code)))),
         },
-        TokenRefusal::NoAnswer(text) => temporary(format!("{} answered with {text}", shown(endpoint))),
+        TokenRefusal::NoAnswer(text) => temporary(format!("{} answered with {text}", show(endpoint))),
         TokenRefusal::Malformed(text) if is_temporary => {
-            temporary(format!("{} answered with status {status}: {text}", shown(endpoint)))
+            temporary(format!("{} answered with status {status}: {text}", show(endpoint)))
         }
         TokenRefusal::Malformed(text) => TokenError::Other(OAuthError::Refused(Refusal::new(text))),
     }
@@ -392,7 +392,7 @@ pub(super) async fn assertion(
     grant: &JwtBearer,
     input: Secret,
     issuer: &str,
-    wanted: Wanted<'_>,
+    wanted: TokenRequestBase<'_>,
 ) -> Result<Secret, TokenError> {
     let Some(provider) = &grant.identity_provider else {
         return Ok(input);
@@ -422,11 +422,11 @@ pub(super) async fn assertion(
         subject: &input,
         exchange: &exchange,
     };
-    let wanted = Wanted {
+    let wanted = TokenRequestBase {
         audience: Some(issuer),
         ..wanted
     };
-    let trust = Trust::of(account).and(token_url.expose());
+    let trust = ConfiguredOrigins::new(account).and(token_url.expose());
     let answer = request(http, &trust, token_url.expose(), &client, &exchanged, wanted).await?;
     Ok(answer.access_token)
 }

@@ -47,7 +47,7 @@ pub struct TokenStore {
 
 #[derive(Debug)]
 struct Inner {
-    place: Place,
+    place: Storage,
     key: Arc<dyn StoreKey>,
     changes: Changes,
     /// What could not be written, until it can be.
@@ -61,7 +61,7 @@ struct Inner {
 }
 
 #[derive(Debug)]
-enum Place {
+enum Storage {
     Folder(PathBuf),
     Memory {
         files: Mutex<HashMap<String, Vec<u8>>>,
@@ -89,7 +89,7 @@ struct Unsaved {
 impl TokenStore {
     /// A store in `folder`, which is created with the first file.
     pub fn open(folder: PathBuf, key: Arc<dyn StoreKey>) -> Self {
-        Self::new(Place::Folder(folder), key)
+        Self::new(Storage::Folder(folder), key)
     }
 
     /// A store that ends with the program.
@@ -100,17 +100,17 @@ impl TokenStore {
     /// A store of at most so many accounts that ends with the program.
     pub(super) fn in_memory_of(most: usize) -> Self {
         let files = Mutex::default();
-        Self::new(Place::Memory { files, most }, Arc::new(PlainText))
+        Self::new(Storage::Memory { files, most }, Arc::new(PlainText))
     }
 
     /// Removes an account of a store in memory.
     pub(super) fn forget_in_memory(&self, key: &AccountKey) {
-        if let Place::Memory { files, .. } = &self.inner.place {
+        if let Storage::Memory { files, .. } = &self.inner.place {
             files.lock().remove(key.as_str());
         }
     }
 
-    fn new(place: Place, key: Arc<dyn StoreKey>) -> Self {
+    fn new(place: Storage, key: Arc<dyn StoreKey>) -> Self {
         let inner = Inner {
             place,
             key,
@@ -126,7 +126,7 @@ impl TokenStore {
 
     /// Whether the files are encrypted, or why that is not known now. `None` if there are no files.
     pub async fn encrypts(&self) -> Option<Result<bool, String>> {
-        let Place::Folder(_) = &self.inner.place else {
+        let Storage::Folder(_) = &self.inner.place else {
             return None;
         };
         let inner = self.inner.clone();
@@ -151,7 +151,7 @@ impl TokenStore {
 
     /// Looks for changes by other processes now.
     pub async fn look(&self) {
-        if let Place::Folder(folder) = &self.inner.place {
+        if let Storage::Folder(folder) = &self.inner.place {
             let files = files(folder).await;
             self.inner.changes.look(files);
         }
@@ -159,7 +159,7 @@ impl TokenStore {
 
     /// Notices changes by other processes until it is dropped. The owner of the store runs it as a task.
     pub async fn watch_folder(&self) {
-        let Place::Folder(folder) = &self.inner.place else {
+        let Storage::Folder(folder) = &self.inner.place else {
             return std::future::pending().await;
         };
         let mut seen = modified(folder).await;
@@ -253,8 +253,8 @@ impl TokenStore {
             tasks.or_insert_with(|| Arc::new(Semaphore::new(1))).clone()
         };
         let file = match &self.inner.place {
-            Place::Folder(folder) => Some(folder.join(format!("{}.lock", key.as_str()))),
-            Place::Memory { .. } => None,
+            Storage::Folder(folder) => Some(folder.join(format!("{}.lock", key.as_str()))),
+            Storage::Memory { .. } => None,
         };
         let failed = |error: io::Error| StoreError::Lock(error.to_string());
         StoreLock::acquire(tasks, file).await.map_err(failed)
@@ -316,8 +316,8 @@ impl TokenStore {
         blocking(move || {
             let was_unsaved = inner.unsaved.lock().remove(key.as_str()).is_some();
             match &inner.place {
-                Place::Memory { files, .. } => Ok(files.lock().remove(key.as_str()).is_some()),
-                Place::Folder(folder) => match std::fs::remove_file(file(folder, &key)) {
+                Storage::Memory { files, .. } => Ok(files.lock().remove(key.as_str()).is_some()),
+                Storage::Folder(folder) => match std::fs::remove_file(file(folder, &key)) {
                     Ok(()) => Ok(true),
                     Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(was_unsaved),
                     Err(error) => Err(inner.unwritable(&key, error.to_string())),
@@ -339,8 +339,8 @@ impl TokenStore {
 impl Inner {
     fn load(&self, key: &AccountKey) -> Result<Option<Vec<u8>>, StoreError> {
         match &self.place {
-            Place::Memory { files, .. } => Ok(files.lock().get(key.as_str()).cloned()),
-            Place::Folder(folder) => {
+            Storage::Memory { files, .. } => Ok(files.lock().get(key.as_str()).cloned()),
+            Storage::Folder(folder) => {
                 let found = match private_file::read(&file(folder, key), MAX_BYTES) {
                     Ok(content) => Ok(Some(content)),
                     Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
@@ -362,7 +362,7 @@ impl Inner {
 
     fn save(&self, key: &AccountKey, content: Vec<u8>, or: Unwritten) -> Result<(), StoreError> {
         match &self.place {
-            Place::Memory { files, most } => {
+            Storage::Memory { files, most } => {
                 let mut files = files.lock();
                 if files.len() >= *most && !files.contains_key(key.as_str()) {
                     files.clear();
@@ -370,7 +370,7 @@ impl Inner {
                 files.insert(key.as_str().to_owned(), content);
                 Ok(())
             }
-            Place::Folder(folder) => {
+            Storage::Folder(folder) => {
                 self.tidied
                     .call_once(|| private_file::remove_old_drafts(folder, DRAFT_AGE));
                 let path = file(folder, key);
@@ -403,8 +403,8 @@ impl Inner {
 
     fn shown(&self, key: &AccountKey) -> String {
         match &self.place {
-            Place::Memory { .. } => "memory".to_owned(),
-            Place::Folder(folder) => file(folder, key).display().to_string(),
+            Storage::Memory { .. } => "memory".to_owned(),
+            Storage::Folder(folder) => file(folder, key).display().to_string(),
         }
     }
 
@@ -433,7 +433,7 @@ async fn files(folder: &Path) -> Option<Files> {
 }
 
 fn registration_key(issuer: &str, redirect_uri: &str) -> AccountKey {
-    AccountKey::of(&["client", issuer, redirect_uri])
+    AccountKey::new(&["client", issuer, redirect_uri])
 }
 
 /// A file that is replaced changes the time of its folder.

@@ -64,7 +64,7 @@ pub(crate) fn attempts() -> Value {
     json!(table)
 }
 
-fn of<T>(result: io::Result<T>) -> Attempt {
+fn outcome<T>(result: io::Result<T>) -> Attempt {
     result.map(drop).map_err(|error| error.to_string())
 }
 

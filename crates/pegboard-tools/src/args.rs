@@ -82,9 +82,9 @@ impl Arguments {
             Reading::Json => json::object(text).map(ReadArguments::from),
             Reading::Repair => json::object(text)
                 .map(ReadArguments::from)
-                .or_else(|error| repaired(text).ok_or(error)),
+                .or_else(|error| repair(text).ok_or(error)),
             Reading::Cascade => Ok(cascade(text)),
-            Reading::Guided => Ok(guided(text, Subschema::root(schema))),
+            Reading::Guided => Ok(guide(text, Subschema::root(schema))),
         }
     }
 
@@ -171,7 +171,7 @@ fn cascade(text: &str) -> ReadArguments {
         }
         Err(_) => {}
     }
-    let structured = yaml::nested(text).or_else(|| key_value::read(text));
+    let structured = yaml::nest(text).or_else(|| key_value::read(text));
     structured
         .unwrap_or_else(|| Node::field(INPUT, Node::Text(text.to_owned())))
         .into()
@@ -179,7 +179,7 @@ fn cascade(text: &str) -> ReadArguments {
 
 /// Like [`cascade`], guided by the tool's schema: repairs broken JSON, reads pairs by their declared types, and assigns a single value to
 /// the only argument that it can be meant for.
-fn guided(text: &str, subschema: Subschema<'_>) -> ReadArguments {
+fn guide(text: &str, subschema: Subschema<'_>) -> ReadArguments {
     let text = text.trim();
     let single = |value: Option<Node>| {
         let name = subschema
@@ -205,14 +205,14 @@ fn guided(text: &str, subschema: Subschema<'_>) -> ReadArguments {
         Err(ArgumentsError::NotAnObject) => return single(Node::json(text)),
         Err(_) => {}
     }
-    if let Some(read) = repaired(text) {
+    if let Some(read) = repair(text) {
         return read;
     }
-    let structured = yaml::nested(text).or_else(|| key_value::guided(text, subschema));
+    let structured = yaml::nest(text).or_else(|| key_value::guide(text, subschema));
     structured.map_or_else(|| single(None), ReadArguments::from)
 }
 
-fn repaired(text: &str) -> Option<ReadArguments> {
+fn repair(text: &str) -> Option<ReadArguments> {
     let (node, repairs) = repair::object(text)?;
     let notes = vec![format!("the arguments were mended: {}", repairs.join(", "))];
     Some(ReadArguments {

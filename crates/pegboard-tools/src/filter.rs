@@ -32,7 +32,7 @@ pub enum Case {
 }
 
 impl Case {
-    fn of<'a>(self, text: &'a str) -> Cow<'a, str> {
+    fn fold<'a>(self, text: &'a str) -> Cow<'a, str> {
         match self {
             Self::Matters => text.into(),
             Self::Ignored => text.to_lowercase().into(),
@@ -74,7 +74,7 @@ impl Globs {
     /// Creates a list of globs with this case sensitivity.
     pub fn new(globs: &[String], case: Case) -> Self {
         Self {
-            globs: globs.iter().map(|glob| case.of(glob).into_owned()).collect(),
+            globs: globs.iter().map(|glob| case.fold(glob).into_owned()).collect(),
             case,
         }
     }
@@ -82,7 +82,7 @@ impl Globs {
     /// Whether one of the globs matches `name`. An empty list matches nothing.
     pub fn fit(&self, name: &str) -> bool {
         !self.globs.is_empty() && {
-            let name = self.case.of(name);
+            let name = self.case.fold(name);
             self.globs.iter().any(|glob| fits(glob, &name))
         }
     }

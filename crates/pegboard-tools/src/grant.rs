@@ -29,7 +29,7 @@ impl Grants {
     }
 
     /// Creates grants from words: `mcp_integration`, `mcp_<server>`, `mcp_<server>_<tool>`. Other words grant no tools.
-    pub fn of_words(words: impl IntoIterator<Item = impl Into<String>>) -> Self {
+    pub fn from_words(words: impl IntoIterator<Item = impl Into<String>>) -> Self {
         words.into_iter().fold(Self::new(), Self::word)
     }
 

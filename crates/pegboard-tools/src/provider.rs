@@ -51,7 +51,7 @@ impl Provider {
                 reverse: Reverse::default(),
             });
         }
-        let mut root = canonical::root(&inline_refs::inlined(&tool.input_schema.value()))?;
+        let mut root = canonical::root(&inline_refs::inline(&tool.input_schema.value()))?;
         let mut converted = self.convert(&root);
         let mut lost = Vec::new();
         for pass in compact::PASSES {

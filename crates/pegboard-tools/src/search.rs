@@ -96,7 +96,7 @@ impl Index {
         };
         for word in terms(question).into_iter().take(MAX_WORDS) {
             let is_known = self.postings.contains_key(&word);
-            for synonym in self.synonyms.of(&word) {
+            for synonym in self.synonyms.get(&word) {
                 want(synonym.to_owned(), SYNONYM);
             }
             if word.len() >= SHORTEST {

@@ -123,7 +123,7 @@ impl Card {
         let _ = writeln!(
             text,
             "<testsuites name=\"pegboard torture {}\" tests=\"{total}\" failures=\"{}\" skipped=\"{}\" time=\"{}\">",
-            escaped(&self.server),
+            escape(&self.server),
             self.failed,
             self.skipped,
             seconds(self.duration_ms)
@@ -144,14 +144,14 @@ impl Card {
                     case.id,
                     seconds(case.duration_ms)
                 );
-                let why = escaped(case.why.as_deref().unwrap_or_default());
+                let why = escape(case.why.as_deref().unwrap_or_default());
                 let _ = match case.verdict {
                     Verdict::Passed => writeln!(text, "/>"),
                     Verdict::Skipped => writeln!(text, "><skipped message=\"{why}\"/></testcase>"),
                     Verdict::Failed => writeln!(
                         text,
                         "><failure message=\"{why}\">{}</failure></testcase>",
-                        escaped(&format!(
+                        escape(&format!(
                             "sent: {}\ncame: {}\nspec: {}\nmend: {}",
                             case.sent.as_deref().unwrap_or("(nothing)"),
                             case.came.as_deref().unwrap_or("(nothing)"),
@@ -180,7 +180,7 @@ impl CaseResult {
             why: None,
             sent: None,
             came: None,
-            spec: case.spec.of(era),
+            spec: case.spec.for_era(era),
             mend: case.mend,
             advice: Vec::new(),
             duration_ms: 0,
@@ -205,7 +205,7 @@ fn seconds(millis: u64) -> String {
 }
 
 /// A text for XML. Characters that XML does not allow become U+FFFD.
-fn escaped(text: &str) -> String {
+fn escape(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {
         match c {

@@ -63,7 +63,7 @@ impl Case {
 
 impl Spec {
     /// The version and the section, for people.
-    pub(super) fn of(self, era: Era) -> String {
+    pub(super) fn for_era(self, era: Era) -> String {
         let version = era.latest().as_str();
         match (self, era) {
             (Self::Both(path), _) => format!("MCP {version}, {path}"),

@@ -13,7 +13,7 @@ use super::{
     incoming::Incoming,
     stdio::StdioWire,
     stop::{Stop, fail, skip},
-    transcript::{Transcript, shortened},
+    transcript::{Transcript, shorten},
     wire::{Target, Wire},
 };
 
@@ -55,7 +55,7 @@ pub(super) enum Reply {
 }
 
 impl Reply {
-    fn of(mut message: Value) -> Self {
+    fn new(mut message: Value) -> Self {
         match message.get_mut("error").map(Value::take) {
             Some(error) => Self::Error {
                 code: error.get("code").and_then(Value::as_i64),
@@ -269,7 +269,7 @@ impl Client {
             _ => self.wait,
         };
         match self.find(is_it, limit).await? {
-            Some(message) => Ok(Reply::of(message)),
+            Some(message) => Ok(Reply::new(message)),
             None => fail(format!("no response to `{of}` within {limit:?}")),
         }
     }
@@ -322,7 +322,7 @@ impl Client {
                 }
                 Incoming::Closed(end) => {
                     let end = self.ending(end).await;
-                    return fail(format!("the connection ended: {}", shortened(&end)));
+                    return fail(format!("the connection ended: {}", shorten(&end)));
                 }
             }
         }

@@ -29,7 +29,7 @@ pub(super) fn wrong_type(tool: &Value) -> Option<(&str, Value)> {
     let schema = schema(tool);
     let properties = schema.get("properties")?.as_object()?;
     properties.iter().find_map(|(name, property)| {
-        let wrong = match followed(property, schema, DEPTH).get("type")?.as_str()? {
+        let wrong = match follow(property, schema, DEPTH).get("type")?.as_str()? {
             "string" => json!({"not": "a string"}),
             "integer" | "number" => json!("not a number"),
             "boolean" => json!("perhaps"),
@@ -46,7 +46,7 @@ pub(super) fn text_argument(tool: &Value) -> Option<&str> {
     let schema = schema(tool);
     let properties = schema.get("properties")?.as_object()?;
     let is_text = |property: &Value| {
-        let property = followed(property, schema, DEPTH);
+        let property = follow(property, schema, DEPTH);
         property.get("type").and_then(Value::as_str) == Some("string") && property.get("enum").is_none()
     };
     let found = properties.iter().find(|(_, property)| is_text(property));
@@ -62,7 +62,7 @@ fn value(schema: &Value, root: &Value, depth: usize) -> Value {
     if depth == 0 {
         return Value::Null;
     }
-    let schema = followed(schema, root, depth);
+    let schema = follow(schema, root, depth);
     for key in ["const", "default"] {
         if let Some(value) = schema.get(key) {
             return value.clone();
@@ -136,7 +136,7 @@ fn number(schema: &Value) -> f64 {
 }
 
 /// The schema that a `$ref` within the document leads to.
-fn followed<'a>(schema: &'a Value, root: &'a Value, depth: usize) -> &'a Value {
+fn follow<'a>(schema: &'a Value, root: &'a Value, depth: usize) -> &'a Value {
     let mut schema = schema;
     for _ in 0..depth {
         let Some(reference) = schema.get("$ref").and_then(Value::as_str) else {

@@ -12,11 +12,11 @@ const LINE: usize = 300;
 /// The last message of a case on its newest connection, and what came after it.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Transcript {
-    lines: Arc<Mutex<Lines>>,
+    lines: Arc<Mutex<TranscriptLines>>,
 }
 
 #[derive(Debug, Default)]
-struct Lines {
+struct TranscriptLines {
     sent: Option<String>,
     /// Whether `sent` belongs to the handshake or asks whether the server still answers.
     is_aside: bool,
@@ -26,9 +26,9 @@ struct Lines {
 impl Transcript {
     /// Records what was sent. What came before it no longer matters.
     pub(super) fn sent(&self, text: &str) {
-        *self.lines.lock() = Lines {
-            sent: Some(shortened(text)),
-            ..Lines::default()
+        *self.lines.lock() = TranscriptLines {
+            sent: Some(shorten(text)),
+            ..TranscriptLines::default()
         };
     }
 
@@ -37,7 +37,7 @@ impl Transcript {
     pub(super) fn sent_aside(&self, text: &str) {
         let mut lines = self.lines.lock();
         if lines.sent.is_none() {
-            (lines.sent, lines.is_aside) = (Some(shortened(text)), true);
+            (lines.sent, lines.is_aside) = (Some(shorten(text)), true);
         }
     }
 
@@ -55,7 +55,7 @@ impl Transcript {
 
     /// Forgets everything: there is a new connection.
     pub(super) fn clear(&self) {
-        *self.lines.lock() = Lines::default();
+        *self.lines.lock() = TranscriptLines::default();
     }
 
     /// The last message that was sent.
@@ -75,11 +75,11 @@ fn keep(lines: &mut VecDeque<String>, text: &str) {
     if lines.len() == KEPT {
         lines.pop_front();
     }
-    lines.push_back(shortened(text));
+    lines.push_back(shorten(text));
 }
 
 /// The beginning of a text, and how long it is if there is more.
-pub(super) fn shortened(text: &str) -> String {
+pub(super) fn shorten(text: &str) -> String {
     let text = text.trim_end();
     match text.char_indices().nth(LINE) {
         None => text.to_owned(),

@@ -16,11 +16,11 @@ use super::{
 /// The server under test.
 #[derive(Debug, Clone)]
 pub struct Target {
-    kind: Kind,
+    kind: WireKind,
 }
 
 #[derive(Debug, Clone)]
-enum Kind {
+enum WireKind {
     Stdio(StdioTarget),
     Http(HttpTarget),
 }
@@ -36,34 +36,34 @@ impl Target {
     /// A server that is started for each connection.
     pub fn stdio(command: &Command) -> Self {
         Self {
-            kind: Kind::Stdio(StdioTarget::new(command)),
+            kind: WireKind::Stdio(StdioTarget::new(command)),
         }
     }
 
     /// A server at a URL, or why it cannot be tried. `client` is a builder with the TLS settings of the endpoint.
     pub fn http(endpoint: &Endpoint, client: ClientBuilder) -> Result<Self, String> {
-        let kind = Kind::Http(HttpTarget::new(endpoint, client)?);
+        let kind = WireKind::Http(HttpTarget::new(endpoint, client)?);
         Ok(Self { kind })
     }
 
     /// Opens a connection. Over stdio this starts a process.
     pub(super) async fn open(&self) -> Result<Wire, SpawnError> {
         Ok(match &self.kind {
-            Kind::Stdio(target) => Wire::Stdio(Box::new(target.start().await?)),
-            Kind::Http(target) => Wire::Http(Box::new(target.open())),
+            WireKind::Stdio(target) => Wire::Stdio(Box::new(target.start().await?)),
+            WireKind::Http(target) => Wire::Http(Box::new(target.open())),
         })
     }
 
     /// The endpoint of a server at a URL.
     pub(super) fn endpoint(&self) -> Option<&HttpTarget> {
         match &self.kind {
-            Kind::Http(target) => Some(target),
-            Kind::Stdio(_) => None,
+            WireKind::Http(target) => Some(target),
+            WireKind::Stdio(_) => None,
         }
     }
 
     pub(super) fn is_stdio(&self) -> bool {
-        matches!(self.kind, Kind::Stdio(_))
+        matches!(self.kind, WireKind::Stdio(_))
     }
 }
 

@@ -64,7 +64,7 @@ impl ToolExecutor for Memory {
             ListedTool::new("recall", "Finds a fact.", schema(json!({"key": text}))),
         ];
         // A definition that is not valid is left out. These are.
-        Box::pin(async { Listing::of(tools.into_iter().flatten()) })
+        Box::pin(async { Listing::from_tools(tools.into_iter().flatten()) })
     }
 
     fn call(&self, call: ToolCall) -> Boxed<'_, Reply> {

@@ -13,7 +13,7 @@ mod verify;
 mod writer;
 
 pub use entry::{AdminChange, ChangeOutcome};
-pub(crate) use entry::{ArgumentsEntry, AuditDecision, AuditRule, Entry};
+pub(crate) use entry::{ArgumentsEntry, AuditDecision, AuditEntry, AuditRule};
 pub use verify::{AuditBreak, AuditBreakKind, AuditCheck, verify};
 pub(crate) use writer::{AuditFailure, AuditLog};
 

@@ -87,7 +87,7 @@ pub struct BareSession {
 
 impl BareSession {
     /// The session of the tool `name`.
-    pub async fn of(tools: &Toolset, name: &str, deadline: Deadline) -> Option<Self> {
+    pub async fn open(tools: &Toolset, name: &str, deadline: Deadline) -> Option<Self> {
         let route = tools.resolve(name, deadline).await?;
         Some(Self {
             live: route.server.live(deadline).await.ok()?,

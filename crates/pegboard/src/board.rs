@@ -47,7 +47,7 @@ use tokio::sync::Semaphore;
 
 use crate::status::BoardStatus;
 use crate::{
-    audit::{AdminChange, Entry},
+    audit::{AdminChange, AuditEntry},
     call::View,
     event::Events,
     metrics::Metrics,
@@ -300,7 +300,7 @@ impl Pegboard {
     /// Does nothing without a required log.
     pub async fn begin_change(&self, change: &AdminChange) -> Result<(), Failure> {
         match &self.0.views.audit {
-            Some(log) => log.begin(|| Entry::change(change.clone())).await,
+            Some(log) => log.begin(|| AuditEntry::change(change.clone())).await,
             None => Ok(()),
         }
     }
@@ -308,7 +308,7 @@ impl Pegboard {
     /// Records a change that a person or a program has asked for in the audit log, if the board has one. It does not wait for the disk.
     pub fn record_change(&self, change: AdminChange) {
         if let Some(log) = &self.0.views.audit {
-            log.record(Entry::change(change));
+            log.record(AuditEntry::change(change));
         }
     }
 

@@ -96,7 +96,7 @@ pub use summarise::ChatModel;
 pub use summarise::{Summariser, Summary, SummaryError, SummaryRequest};
 pub use task::TaskHandle;
 pub(crate) use task::{attach_task, start_task};
-pub(crate) use trace::{is_traced, traced};
+pub(crate) use trace::{is_traced, trace};
 pub use view::View;
 pub use view_rules::Proposed;
 pub(crate) use view_rules::ShownRules;
@@ -111,7 +111,7 @@ use context::CallContext;
 use error::CallError;
 use pegboard_base::name;
 use pegboard_tools::outcome::{Kind, Outcome, Reply};
-use record::Record;
+use record::CallRecord;
 
 /// Runs a call on its route. Moves the id and the name out of `call` into the reply.
 pub(crate) async fn run(
@@ -131,7 +131,7 @@ pub(crate) async fn run(
         Ok(_slot) if call.key.is_some() => Box::pin(run_once(&context, call)).await,
         Ok(_slot) => run_steps(&context, call).await,
         Err(failure) => {
-            let record = Record::open(&context, call);
+            let record = CallRecord::open(&context, call);
             conclude::conclude(&context, call, record, Err(failure.into())).await
         }
     };
@@ -177,13 +177,13 @@ async fn run_once(context: &CallContext<'_>, call: &mut ToolCall) -> Reply {
 
 /// Takes the steps and turns their result into a reply.
 async fn run_steps(context: &CallContext<'_>, call: &mut ToolCall) -> Reply {
-    let mut record = Record::open(context, call);
+    let mut record = CallRecord::open(context, call);
     let result = steps(context, call, &mut record).await;
     conclude::conclude(context, call, record, result).await
 }
 
 /// The steps of a call from its arguments to its outcome.
-async fn steps(context: &CallContext<'_>, call: &ToolCall, record: &mut Record) -> Result<Outcome, CallError> {
+async fn steps(context: &CallContext<'_>, call: &ToolCall, record: &mut CallRecord) -> Result<Outcome, CallError> {
     let arguments = prepare_arguments::prepare(context, call, &mut record.warnings).await;
     let arguments = arguments.map_err(|failure| audit_trail::deny(context, call, AuditRule::Arguments, failure))?;
     let arguments = crossing::check(context, arguments, &mut record.warnings);

@@ -11,7 +11,7 @@ use pegboard_tools::{
 
 pub use pegboard_client::{
     session::fuzz_steps::{PENDING, Received, receive},
-    transport::fuzz_steps::{Events, Lines, SseEvent, parse_events, read_lines},
+    transport::fuzz_steps::{Events, LinesRead, SseEvent, parse_events, read_lines},
 };
 
 /// The result of validating arguments: the arguments that are sent and the notes about them, or the problems.

@@ -58,7 +58,7 @@ pub(crate) use availability::DetachedConnections;
 pub use backoff::BadSchedule;
 pub(crate) use backoff::{Backoff, Jitter};
 pub(crate) use board_shared::BoardShared;
-pub(crate) use breaker::Open;
+pub(crate) use breaker::BreakerOpen;
 pub(crate) use exposure::HeldTool;
 pub use known_catalog::CatalogChange;
 pub(crate) use link_context::LinkContext;

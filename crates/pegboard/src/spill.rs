@@ -10,7 +10,7 @@ mod output;
 mod page;
 mod pretty_print;
 
-pub(crate) use output::{Form, Output};
+pub(crate) use output::{Output, OutputFormat};
 pub(crate) use page::{Query, select};
 
 use std::{
@@ -64,17 +64,17 @@ pub(crate) struct Spill(Arc<Store>);
 #[derive(Debug, Default)]
 struct Store {
     limits: SpillLimits,
-    state: Mutex<State>,
+    state: Mutex<SpillState>,
     /// Whether anything was ever stored.
     used: AtomicBool,
 }
 
 #[derive(Debug, Default)]
-struct State {
+struct SpillState {
     closed: bool,
     folder: Option<Arc<Folder>>,
     /// Ordered by age, the oldest first.
-    entries: VecDeque<Entry>,
+    entries: VecDeque<StoredOutput>,
     /// The bytes of all entries, and of outputs that are being written.
     bytes: usize,
     /// How many outputs are being written.
@@ -83,9 +83,9 @@ struct State {
 
 /// A stored output.
 #[derive(Debug, Clone)]
-struct Entry {
+struct StoredOutput {
     handle: String,
-    form: Form,
+    form: OutputFormat,
     bytes: usize,
     created: Instant,
     folder: Arc<Folder>,
@@ -169,7 +169,7 @@ impl Spill {
 }
 
 impl Store {
-    fn find(&self, handle: &str) -> Result<Entry, SpillError> {
+    fn find(&self, handle: &str) -> Result<StoredOutput, SpillError> {
         let mut state = self.state.lock();
         state.expire(self.limits.ttl);
         let found = state.entries.iter().find(|entry| entry.handle == handle).cloned();
@@ -179,7 +179,7 @@ impl Store {
     fn keep(&self, output: Output) -> Result<String, SpillError> {
         let handle = new_handle()?;
         let Reservation { folder, evicted } = self.reserve(output.text.len())?;
-        let entry = Entry {
+        let entry = StoredOutput {
             handle: handle.clone(),
             form: output.form,
             bytes: output.text.len(),
@@ -229,7 +229,7 @@ impl Store {
                 folder
             }
         };
-        let mut evicted: Option<Entry> = None;
+        let mut evicted: Option<StoredOutput> = None;
         while state.bytes + bytes > limits.bytes || state.entries.len() + state.writing >= limits.files {
             if let Some(evicted) = evicted.take() {
                 evicted.remove();
@@ -255,7 +255,7 @@ impl Store {
         Ok(Reservation { folder, evicted })
     }
 
-    fn read(&self, entry: &Entry) -> Result<Output, SpillError> {
+    fn read(&self, entry: &StoredOutput) -> Result<Output, SpillError> {
         let read = entry.folder.read(&entry.handle, entry.bytes);
         // It may have been evicted, and its file overwritten, while it was read.
         self.find(&entry.handle)?;
@@ -271,7 +271,7 @@ impl Store {
     }
 }
 
-impl State {
+impl SpillState {
     fn expire(&mut self, ttl: Duration) {
         while self
             .entries
@@ -284,14 +284,14 @@ impl State {
     }
 
     /// Removes the oldest entry, but not its file.
-    fn take_oldest(&mut self) -> Option<Entry> {
+    fn take_oldest(&mut self) -> Option<StoredOutput> {
         let oldest = self.entries.pop_front()?;
         self.bytes -= oldest.bytes;
         Some(oldest)
     }
 }
 
-impl Entry {
+impl StoredOutput {
     fn remove(&self) {
         self.folder.remove(&self.handle);
     }

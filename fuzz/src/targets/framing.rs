@@ -2,7 +2,7 @@
 
 use std::cell::OnceCell;
 
-use pegboard::fuzz::{Lines, read_lines};
+use pegboard::fuzz::{LinesRead, read_lines};
 use tokio::runtime::Runtime;
 
 use crate::chunks;
@@ -19,7 +19,7 @@ pub fn framing(data: &[u8]) {
     let [limit, seed, rest @ ..] = data else { return };
     let limit = LIMITS[usize::from(*limit) % LIMITS.len()];
     let stream = chunks::expand(rest);
-    let mut first: Option<Lines> = None;
+    let mut first: Option<LinesRead> = None;
     for way in chunks::ways(&stream, *seed) {
         let lines = read(&way, limit);
         check(&lines, &stream, limit);
@@ -34,7 +34,7 @@ pub fn framing(data: &[u8]) {
     }
 }
 
-fn check(lines: &Lines, stream: &[u8], limit: usize) {
+fn check(lines: &LinesRead, stream: &[u8], limit: usize) {
     let mut rest = stream.split(|byte| *byte == b'\n');
     for message in &lines.messages {
         assert!(message.len() <= limit, "a message of {} bytes", message.len());
@@ -51,7 +51,7 @@ fn check(lines: &Lines, stream: &[u8], limit: usize) {
     }
 }
 
-fn read(chunks: &[&[u8]], limit: usize) -> Lines {
+fn read(chunks: &[&[u8]], limit: usize) -> LinesRead {
     thread_local! {
         static RUNTIME: OnceCell<Runtime> = const { OnceCell::new() };
     }

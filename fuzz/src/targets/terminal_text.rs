@@ -13,7 +13,7 @@ pub fn terminal_text(data: &[u8]) {
     let line = sanitize::one_line(&text);
     check(&line);
     assert!(!line.contains('\n'), "more than one line: {line:?}");
-    let indented = sanitize::indented(&text);
+    let indented = sanitize::indent(&text);
     check(&indented);
     for later in indented.split('\n').skip(1) {
         assert!(later.starts_with("  "), "a line that passes for ours: {later:?}");

@@ -1,4 +1,4 @@
-//! [`Entry`]: the name of a secret in a keyring, and why it cannot be read or stored.
+//! [`KeyringEntry`]: the name of a secret in a keyring, and why it cannot be read or stored.
 
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ pub(super) const MAX_SECRET: usize = 64 << 10;
 
 /// The name of a secret.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Entry<'a> {
+pub struct KeyringEntry<'a> {
     /// The service or program that the secret belongs to.
     pub service: &'a str,
     /// The account at that service.
@@ -40,8 +40,8 @@ pub enum KeyringError {
 
 impl KeyringError {
     /// What a person can do.
-    pub fn hint(&self, entry: Entry<'_>) -> String {
-        let Entry { service, user } = entry;
+    pub fn hint(&self, entry: KeyringEntry<'_>) -> String {
+        let KeyringEntry { service, user } = entry;
         match self {
             Self::NoKeyring if cfg!(target_os = "linux") => {
                 "run it in a desktop session with `secret-tool` (libsecret), add the secret to the kernel's keyring with `keyctl`, or put it in a variable or a file"

@@ -5,14 +5,14 @@
 use linux_keyutils::{KeyError, KeyRing, KeyRingIdentifier};
 
 use super::{
-    entry::{Entry, KeyringError, MAX_SECRET},
+    entry::{KeyringEntry, KeyringError, MAX_SECRET},
     program::failed,
 };
 use crate::secret::Secret;
 
 const NAME: &str = "the keyring of the kernel";
 
-pub(super) fn find(entry: Entry<'_>) -> Result<Secret, KeyringError> {
+pub(super) fn find(entry: KeyringEntry<'_>) -> Result<Secret, KeyringError> {
     let description = description(entry);
     let mut why = KeyringError::NoEntry;
     for place in [KeyRingIdentifier::Session, KeyRingIdentifier::User] {
@@ -35,13 +35,13 @@ pub(super) fn find(entry: Entry<'_>) -> Result<Secret, KeyringError> {
     Err(why)
 }
 
-pub(crate) fn store(entry: Entry<'_>, secret: &Secret) -> Result<(), KeyringError> {
+pub(crate) fn store(entry: KeyringEntry<'_>, secret: &Secret) -> Result<(), KeyringError> {
     let ring = KeyRing::from_special_id(KeyRingIdentifier::Session, true);
     let added = ring.and_then(|ring| ring.add_key(&description(entry), secret.expose().as_bytes()));
     added.map(drop).map_err(|error| error_of(&error))
 }
 
-fn description(entry: Entry<'_>) -> String {
+fn description(entry: KeyringEntry<'_>) -> String {
     format!("{}/{}", entry.service, entry.user)
 }
 

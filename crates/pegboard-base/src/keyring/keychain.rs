@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use super::{
-    entry::{Entry, KeyringError, TIMEOUT},
+    entry::{KeyringEntry, KeyringError, TIMEOUT},
     program,
 };
 use crate::secret::Secret;
@@ -16,7 +16,7 @@ pub(super) fn program() -> Option<PathBuf> {
     cfg!(target_os = "macos").then(|| PathBuf::from("/usr/bin/security"))
 }
 
-pub(super) fn find(program: &Path, entry: Entry<'_>) -> Result<Secret, KeyringError> {
+pub(super) fn find(program: &Path, entry: KeyringEntry<'_>) -> Result<Secret, KeyringError> {
     let args = ["find-generic-password", "-s", entry.service, "-a", entry.user, "-w"];
     let ended = program::run(NAME, program, &args, None, TIMEOUT)?;
     match ended.status.code() {
@@ -26,7 +26,7 @@ pub(super) fn find(program: &Path, entry: Entry<'_>) -> Result<Secret, KeyringEr
     }
 }
 
-pub(crate) fn store(program: &Path, entry: Entry<'_>, secret: &Secret) -> Result<(), KeyringError> {
+pub(crate) fn store(program: &Path, entry: KeyringEntry<'_>, secret: &Secret) -> Result<(), KeyringError> {
     // As a command on standard input: other users can see arguments. Its words must not need quotes.
     let is_plain = |text: &str| {
         text.bytes()

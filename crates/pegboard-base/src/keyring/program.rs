@@ -32,13 +32,13 @@ const ENVIRONMENT: &[&str] = &[
 ];
 
 /// A program that has ended.
-pub(super) struct Ended {
+pub(super) struct ProgramEnd {
     pub(super) status: ExitStatus,
     pub(super) stdout: Vec<u8>,
     stderr: Vec<u8>,
 }
 
-impl Ended {
+impl ProgramEnd {
     /// The secret that the program printed, without the line end that it may have added.
     pub(super) fn secret(self, keyring: &'static str) -> Result<Secret, KeyringError> {
         let mut text = String::from_utf8(self.stdout).map_err(|_| failed(keyring, "the secret is not text"))?;
@@ -95,7 +95,7 @@ pub(super) fn run(
     args: &[&str],
     input: Option<&Secret>,
     limit: Duration,
-) -> Result<Ended, KeyringError> {
+) -> Result<ProgramEnd, KeyringError> {
     let variables = ENVIRONMENT
         .iter()
         .filter_map(|name| Some((name, std::env::var_os(name)?)));
@@ -122,7 +122,7 @@ pub(super) fn run(
             Ok(None) => return Err(KeyringError::NoAnswer(keyring)),
             Ok(Some(status)) => {
                 let left = || end.saturating_duration_since(Instant::now()).max(POLL);
-                return Ok(Ended {
+                return Ok(ProgramEnd {
                     status,
                     stdout: stdout.recv_timeout(left()).unwrap_or_default(),
                     stderr: stderr.recv_timeout(left()).unwrap_or_default(),

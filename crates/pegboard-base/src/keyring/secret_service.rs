@@ -5,7 +5,7 @@
 use std::path::{Path, PathBuf};
 
 use super::{
-    entry::{Entry, KeyringError, TIMEOUT},
+    entry::{KeyringEntry, KeyringError, TIMEOUT},
     program,
 };
 use crate::secret::Secret;
@@ -26,7 +26,7 @@ pub(super) fn program() -> Option<PathBuf> {
         .filter(|_| has_bus())
 }
 
-pub(super) fn find(program: &Path, entry: Entry<'_>) -> Result<Secret, KeyringError> {
+pub(super) fn find(program: &Path, entry: KeyringEntry<'_>) -> Result<Secret, KeyringError> {
     let args = ["lookup", "service", entry.service, "username", entry.user];
     let ended = program::run(NAME, program, &args, None, TIMEOUT)?;
     match ended.status.success() {
@@ -36,7 +36,7 @@ pub(super) fn find(program: &Path, entry: Entry<'_>) -> Result<Secret, KeyringEr
     }
 }
 
-pub(crate) fn store(program: &Path, entry: Entry<'_>, secret: &Secret) -> Result<(), KeyringError> {
+pub(crate) fn store(program: &Path, entry: KeyringEntry<'_>, secret: &Secret) -> Result<(), KeyringError> {
     let label = format!("--label={}", entry.service);
     let args = ["store", &label, "service", entry.service, "username", entry.user];
     // The secret is read from standard input: other users can see arguments.

@@ -7,7 +7,7 @@ use tokio::time::Instant;
 
 use super::{entry::TIMEOUT, *};
 
-const ENTRY: Entry<'static> = Entry {
+const ENTRY: KeyringEntry<'static> = KeyringEntry {
     service: "pegboard-test",
     user: "someone",
 };
@@ -24,7 +24,7 @@ fn program(folder: &TempDir, script: &str) -> PathBuf {
 #[test]
 fn the_kernel_keeps_a_secret() {
     let user = format!("someone-{}", std::process::id());
-    let entry = Entry { user: &user, ..ENTRY };
+    let entry = KeyringEntry { user: &user, ..ENTRY };
     match Keyring::Kernel.find(entry) {
         // A container may forbid the system calls.
         Err(KeyringError::NoKeyring) => return,

@@ -80,7 +80,7 @@ impl Named {
     fn new(pair: (&str, &str), template: &Template, rules: &NameRules) -> Self {
         let (server, tool) = pair;
         let is_kept = [server, tool].iter().all(|part| part.chars().all(|c| rules.takes(c)));
-        let mut wish = template.fill(&cleaned(server, rules), &cleaned(tool, rules));
+        let mut wish = template.fill(&clean(server, rules), &clean(tool, rules));
         let starts_well = wish.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_');
         if !starts_well && (wish.is_empty() || !rules.any_first) {
             wish.insert(0, '_');
@@ -108,14 +108,14 @@ impl Named {
 }
 
 /// Replaces the characters that the rules do not allow.
-fn cleaned(text: &str, rules: &NameRules) -> String {
+fn clean(text: &str, rules: &NameRules) -> String {
     text.chars().map(|c| if rules.takes(c) { c } else { '_' }).collect()
 }
 
 /// A parsed style. Its literal text satisfies the rules: a dot that is not allowed becomes `__`.
-struct Template(Vec<Part>);
+struct Template(Vec<NamePart>);
 
-enum Part {
+enum NamePart {
     Server,
     Tool,
     Text(String),
@@ -125,26 +125,26 @@ impl Template {
     fn new(template: &str, rules: &NameRules) -> Self {
         let (mut parts, mut text, mut rest) = (Vec::new(), String::new(), template);
         while let Some(c) = rest.chars().next() {
-            let slots = [("{server}", Part::Server), ("{tool}", Part::Tool)];
+            let slots = [("{server}", NamePart::Server), ("{tool}", NamePart::Tool)];
             let slot = slots.into_iter().find(|(slot, _)| rest.starts_with(slot));
             let length = slot.as_ref().map_or(c.len_utf8(), |(slot, _)| slot.len());
             match slot {
-                Some((_, part)) => parts.extend([Part::Text(std::mem::take(&mut text)), part]),
+                Some((_, part)) => parts.extend([NamePart::Text(std::mem::take(&mut text)), part]),
                 None if rules.takes(c) => text.push(c),
                 None if c == '.' => text.push_str("__"),
                 None => text.push('_'),
             }
             rest = &rest[length..];
         }
-        parts.push(Part::Text(text));
+        parts.push(NamePart::Text(text));
         Self(parts)
     }
 
     fn fill(&self, server: &str, tool: &str) -> String {
         let words = self.0.iter().map(|part| match part {
-            Part::Server => server,
-            Part::Tool => tool,
-            Part::Text(text) => text,
+            NamePart::Server => server,
+            NamePart::Tool => tool,
+            NamePart::Text(text) => text,
         });
         let mut name = String::with_capacity(words.clone().map(str::len).sum());
         words.for_each(|word| name.push_str(word));

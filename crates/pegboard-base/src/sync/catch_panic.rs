@@ -11,8 +11,8 @@ use std::{
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Panicked;
 
-/// Runs a future and catches a panic in it. Wrap the call that creates the future as well: `caught(async { hook.before(call).await })`.
-pub async fn caught<T>(future: impl Future<Output = T>) -> Result<T, Panicked> {
+/// Runs a future and catches a panic in it. Wrap the call that creates the future as well: `catch(async { hook.before(call).await })`.
+pub async fn catch<T>(future: impl Future<Output = T>) -> Result<T, Panicked> {
     let mut future = pin!(future);
     poll_fn(|context| {
         // A future that panicked is never polled again, so its broken state is not observed.
@@ -25,6 +25,6 @@ pub async fn caught<T>(future: impl Future<Output = T>) -> Result<T, Panicked> {
 }
 
 /// Calls a function and catches a panic in it.
-pub fn caught_now<T>(work: impl FnOnce() -> T) -> Result<T, Panicked> {
+pub fn catch_now<T>(work: impl FnOnce() -> T) -> Result<T, Panicked> {
     catch_unwind(AssertUnwindSafe(work)).map_err(|_| Panicked)
 }

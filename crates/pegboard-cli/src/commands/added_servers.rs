@@ -57,7 +57,7 @@ impl ServerSettings for AddedServers {
             return match configured.servers.get(name) {
                 Some(server) => Ok(ResolvedServer::new(server.clone(), true)),
                 None if configured.misconfigured.contains_key(name) => {
-                    Err(UnresolvedServer::Invalid(of(name, &config)))
+                    Err(UnresolvedServer::Invalid(find_problems(name, &config)))
                 }
                 None => Err(UnresolvedServer::Unknown),
             };
@@ -69,7 +69,7 @@ impl ServerSettings for AddedServers {
                 let is_of_config = configured.servers.get(name) == Some(server);
                 Ok(ResolvedServer::new(server.clone(), is_of_config))
             }
-            None => Err(UnresolvedServer::Invalid(of(name, &with))),
+            None => Err(UnresolvedServer::Invalid(find_problems(name, &with))),
         }
     }
 
@@ -83,7 +83,7 @@ impl ServerSettings for AddedServers {
 }
 
 /// The errors that make a server unusable: its own, and those of settings for all servers.
-fn of(name: &ServerName, settings: &Settings) -> Vec<Problem> {
+fn find_problems(name: &ServerName, settings: &Settings) -> Vec<Problem> {
     let is_about = |problem: &&Problem| problem.server().is_none_or(|server| server == name.as_str());
     settings.loaded.errors().filter(is_about).cloned().collect()
 }

@@ -94,10 +94,10 @@ impl Run for Verify {
             Ok(Err(error)) => return context.refuse(&unreadable(&log, &error.to_string()), &nothing).await,
             Err(exit) => return exit,
         };
-        let broken = Broken::of(&check, &log, is_named);
+        let broken = Broken::find(&check, &log, is_named);
         let report = match context.output.is_json() {
             true => Report::json(exit(broken.as_ref()), &document(&check, broken.as_ref())),
-            false => told(&check, broken.as_ref()),
+            false => report(&check, broken.as_ref()),
         };
         context.print(report).await
     }
@@ -114,7 +114,7 @@ struct Broken {
 
 impl Broken {
     /// The first break. The log of the config must have its state file; a copy that the user names need not.
-    fn of(check: &AuditCheck, log: &Path, is_named: bool) -> Option<Self> {
+    fn find(check: &AuditCheck, log: &Path, is_named: bool) -> Option<Self> {
         let missing = || Self {
             file: state_file(log),
             line: 0,
@@ -181,7 +181,7 @@ fn document(check: &AuditCheck, broken: Option<&Broken>) -> Value {
 }
 
 /// The result for people.
-fn told(check: &AuditCheck, broken: Option<&Broken>) -> Report {
+fn report(check: &AuditCheck, broken: Option<&Broken>) -> Report {
     let mut report = Report::new(exit(broken));
     let files = match check.files.len() {
         1 => "1 file".to_owned(),

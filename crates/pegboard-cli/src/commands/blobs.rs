@@ -58,7 +58,7 @@ pub(super) struct Blob {
 
 impl Blob {
     /// The bytes of a content block; `None` if it is not binary or not valid base64.
-    pub(super) fn of(block: &Content) -> Option<Self> {
+    pub(super) fn decode(block: &Content) -> Option<Self> {
         match block {
             Content::Image { data, mime_type, .. } => Self::decoded(data, Some(mime_type), None),
             Content::Audio { data, mime_type, .. } => Self::decoded(data, Some(mime_type), None),
@@ -70,14 +70,14 @@ impl Blob {
         }
     }
 
-    /// Whether a content block is binary and its base64 is wrong, so that [`Self::of`] has no bytes.
+    /// Whether a content block is binary and its base64 is wrong, so that [`Self::decode`] has no bytes.
     pub(super) fn is_damaged(block: &Content) -> bool {
         let is_binary = match block {
             Content::Image { .. } | Content::Audio { .. } => true,
             Content::Resource { resource, .. } => resource.get("blob").is_some(),
             _ => false,
         };
-        is_binary && Self::of(block).is_none()
+        is_binary && Self::decode(block).is_none()
     }
 
     fn decoded(data: &str, mime_type: Option<&str>, uri: Option<&str>) -> Option<Self> {

@@ -60,7 +60,7 @@ impl Run for Call {
         let read = Request::read(&self.tool, &self.words, &|name| settings.has(name));
         let (request, problem) = match read {
             Ok(request) => (request, None),
-            Err(problem) => (Request::of(&self.tool), Some(problem)),
+            Err(problem) => (Request::new(&self.tool), Some(problem)),
         };
         let unanswered = |outcome| Reply::unanswered("call-1", &request.tool, outcome, started.elapsed());
         let (mut config, given) = match prepare(&mut context, &settings, &self, &request, problem).await {
@@ -278,7 +278,7 @@ async fn prepare(
     };
     match given {
         Ok(given) => Ok((config, given)),
-        Err(failure) => Err((failure.clone(), Exit::of(failure.kind))),
+        Err(failure) => Err((failure.clone(), Exit::from_kind(failure.kind))),
     }
 }
 
@@ -321,7 +321,7 @@ async fn make(
         }
         (None, Some(text)) => call.text(text),
         (None, None) if request.words.is_empty() => call,
-        (None, None) => match typed(&toolset, request, deadline).await {
+        (None, None) => match type_arguments(&toolset, request, deadline).await {
             Ok((arguments, found)) => {
                 undeclared = found;
                 call.arguments(arguments)
@@ -377,7 +377,11 @@ impl TryFrom<Unusable> for Arguments {
 }
 
 /// Converts the words to the types that the tool's schema declares. Also returns the undeclared arguments.
-async fn typed(toolset: &Toolset, request: &Request, deadline: Deadline) -> Result<(Arguments, Undeclared), Failure> {
+async fn type_arguments(
+    toolset: &Toolset,
+    request: &Request,
+    deadline: Deadline,
+) -> Result<(Arguments, Undeclared), Failure> {
     let tool = toolset.tool(&request.tool, deadline.remaining()).await?;
     let schema = tool.input_schema.value();
     let order = tool.argument_names();

@@ -60,10 +60,10 @@ impl Run for Complete {
         let mut report = Report::new(Exit::Done);
         let definition = context.definition;
         report.data = match self.into_typed() {
-            Typed::Words(words) => lines(of_words(definition(), &words)),
+            Typed::Words(words) => lines(complete_words(definition(), &words)),
             Typed::BashLine { breaks, line } => {
                 let line = BashLine::read(&breaks, &line);
-                let found = of_words(definition(), line.words.get(1..).unwrap_or_default());
+                let found = complete_words(definition(), line.words.get(1..).unwrap_or_default());
                 lines(found.into_iter().map(|one| Candidate {
                     value: line.inserted(&one.value),
                     ..one
@@ -89,7 +89,7 @@ fn lines(found: impl IntoIterator<Item = Candidate>) -> String {
 }
 
 /// The candidates for the last word.
-fn of_words(root: Command, words: &[String]) -> Vec<Candidate> {
+fn complete_words(root: Command, words: &[String]) -> Vec<Candidate> {
     match words.split_last() {
         Some((current, before)) => candidates(root, before, current),
         None => candidates(root, &[], ""),
@@ -97,7 +97,7 @@ fn of_words(root: Command, words: &[String]) -> Vec<Candidate> {
 }
 
 /// The place of the word that is typed.
-struct Place<'a> {
+struct CursorPosition<'a> {
     command: &'a Command,
     /// The names of the commands up to this one, without the program.
     path: Vec<&'a str>,
@@ -110,7 +110,7 @@ struct Place<'a> {
 
 fn candidates(mut root: Command, before: &[String], current: &str) -> Vec<Candidate> {
     root.build();
-    let place = Place::find(&root, before);
+    let place = CursorPosition::find(&root, before);
     let mut found = place.candidates(current);
     found.retain(|candidate| candidate.value.starts_with(current) && is_harmless(&candidate.value));
     found
@@ -127,7 +127,7 @@ fn is_harmless(word: &str) -> bool {
     !word.is_empty() && word.chars().all(is_harmless)
 }
 
-impl<'a> Place<'a> {
+impl<'a> CursorPosition<'a> {
     fn find(root: &'a Command, before: &'a [String]) -> Self {
         let mut place = Self {
             command: root,
@@ -271,7 +271,7 @@ impl<'a> Place<'a> {
         };
         let is_server = tools.servers().any(|server| server == first);
         match (is_server, rest) {
-            (true, []) => tools.of_server(first),
+            (true, []) => tools.list(first),
             (true, [tool, given @ ..]) => tools.arguments(&format!("{first}.{tool}"), given, current),
             (false, given) => tools.arguments(first, given, current),
         }
@@ -304,7 +304,7 @@ impl<'a> Place<'a> {
     }
 
     fn tools(&self) -> KnownTools {
-        KnownTools::of(&Settings::load(&self.global))
+        KnownTools::new(&Settings::load(&self.global))
     }
 }
 

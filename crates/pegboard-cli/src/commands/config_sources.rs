@@ -11,7 +11,7 @@ pub(super) struct Sources {
 }
 
 impl Sources {
-    pub(super) fn of(settings: &Settings) -> Self {
+    pub(super) fn new(settings: &Settings) -> Self {
         Self {
             names: settings.loaded.sources.clone(),
             blank: settings.loaded.blank.clone(),

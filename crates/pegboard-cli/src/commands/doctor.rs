@@ -38,8 +38,8 @@ use crate::{
     output::{self, Output, Paint, Report},
     settings::{Complaint, Settings},
 };
-use finding::{Finding, Fixes, Remedy, Section};
-use kinds::{Level, Step};
+use finding::{Finding, Fixes, Remedy, ReportSection};
+use kinds::{Level, ReachStep};
 pub(super) use overview::Overview;
 use program::Written;
 use stopped::Stopped;
@@ -113,7 +113,7 @@ impl Run for Doctor {
 /// round mends.
 struct Mending {
     /// The latest report.
-    sections: Vec<Section>,
+    sections: Vec<ReportSection>,
     fixes: Fixes,
     /// All remedies so far, also those that failed. None is applied twice.
     tried: Vec<Remedy>,
@@ -155,17 +155,17 @@ pub(super) async fn overview(context: &mut Context<'_>) -> Option<Overview> {
         offline: true,
     };
     let sections = diagnose(context, &options).await.ok()?;
-    Overview::of(&sections)
+    Overview::new(&sections)
 }
 
 /// Looks at everything once.
-async fn diagnose(context: &mut Context<'_>, options: &Doctor) -> Result<Vec<Section>, Stopped> {
+async fn diagnose(context: &mut Context<'_>, options: &Doctor) -> Result<Vec<ReportSection>, Stopped> {
     let settings = Settings::load(&context.global);
     let loaded = &settings.loaded;
-    let mut general = Section::of_machine();
-    config_checks::of_files(&mut general, loaded);
+    let mut general = ReportSection::for_machine();
+    config_checks::check_files(&mut general, loaded);
     let is_readable = loaded.unreadable.is_empty();
-    let names = selected(&settings, options).map_err(Stopped::Refused)?;
+    let names = select(&settings, options).map_err(Stopped::Refused)?;
     if names.is_empty() && is_readable {
         general.found(
             Finding::new(&kinds::NO_SERVERS, "the config names no server")
@@ -178,19 +178,19 @@ async fn diagnose(context: &mut Context<'_>, options: &Doctor) -> Result<Vec<Sec
     }
     let duplicates = config_checks::duplicates(&loaded.config);
     let unpinned = loaded.config.unpinned();
-    let mut sections: Vec<Section> = Vec::new();
+    let mut sections: Vec<ReportSection> = Vec::new();
     for name in &names {
-        let mut section = Section::of_server(name.as_str(), title(&loaded.config, name));
+        let mut section = ReportSection::for_server(name.as_str(), title(&loaded.config, name));
         if loaded.config.servers.get(name).is_some_and(|server| !server.enabled) {
             // What would be wrong with it does not matter now.
             if let Some(origin) = loaded.origins.get(name) {
-                section.fine(Step::Config, format!("{}:{}", origin.file, origin.line));
+                section.fine(ReachStep::Config, format!("{}:{}", origin.file, origin.line));
             }
-            section.fine(Step::Start, "disabled by `enabled = false`, so it was not started");
+            section.fine(ReachStep::Start, "disabled by `enabled = false`, so it was not started");
             sections.push(section);
             continue;
         }
-        config_checks::of_server(&mut section, name, loaded);
+        config_checks::check_server(&mut section, name, loaded);
         if let Some(first) = duplicates.get(name) {
             section.found(
                 Finding::new(&kinds::DUPLICATE_SERVER, format!("it is the same server as `{first}`"))
@@ -237,7 +237,7 @@ async fn diagnose(context: &mut Context<'_>, options: &Doctor) -> Result<Vec<Sec
 }
 
 /// The servers that were asked about, whether they can be used or not.
-fn selected(settings: &Settings, options: &Doctor) -> Result<Vec<ServerName>, Complaint> {
+fn select(settings: &Settings, options: &Doctor) -> Result<Vec<ServerName>, Complaint> {
     let config = &settings.loaded.config;
     let all = config.servers.keys().chain(config.misconfigured.keys());
     let mut names: Vec<ServerName> = all.cloned().collect();
@@ -264,7 +264,7 @@ fn selected(settings: &Settings, options: &Doctor) -> Result<Vec<ServerName>, Co
 /// What a server runs or connects to, without arguments: they may be secrets.
 fn title(config: &Config, name: &ServerName) -> String {
     match config.servers.get(name).map(|server| &server.transport) {
-        Some(Transport::Stdio(command)) => program::shown(&command.program),
+        Some(Transport::Stdio(command)) => program::show(&command.program),
         Some(other) => other
             .endpoint()
             .map(|endpoint| endpoint.url.to_string())
@@ -274,8 +274,8 @@ fn title(config: &Config, name: &ServerName) -> String {
 }
 
 /// The remedies of a report, without those that were tried.
-fn remedies<'a>(sections: &'a [Section], tried: &[Remedy]) -> Vec<(&'a Finding, &'a Remedy)> {
-    let findings = sections.iter().flat_map(Section::findings);
+fn remedies<'a>(sections: &'a [ReportSection], tried: &[Remedy]) -> Vec<(&'a Finding, &'a Remedy)> {
+    let findings = sections.iter().flat_map(ReportSection::findings);
     findings
         .filter_map(|finding| Some((finding, finding.remedy.as_ref()?)))
         .filter(|(_, remedy)| !tried.contains(remedy))
@@ -285,7 +285,7 @@ fn remedies<'a>(sections: &'a [Section], tried: &[Remedy]) -> Vec<(&'a Finding, 
 /// Shows the fixes, and asks whether to apply them.
 async fn agreed(
     context: &mut Context<'_>,
-    sections: &[Section],
+    sections: &[ReportSection],
     remedies: &[(&Finding, &Remedy)],
 ) -> Result<bool, Stopped> {
     let output = context.output.clone();
@@ -296,7 +296,7 @@ async fn agreed(
             exit: Exit::Refused,
         }));
     }
-    output.say(&shown(sections));
+    output.say(&show(sections));
     let plan: Vec<String> = remedies
         .iter()
         .map(|(finding, _)| {
@@ -328,12 +328,12 @@ fn apply(remedies: &[(&Finding, &Remedy)], is_dry: bool, output: &Output) -> Vec
 }
 
 /// The report on a terminal.
-fn shown(sections: &[Section]) -> String {
-    screen::text(sections, output::width(), Paint::of(&std::io::stdout()))
+fn show(sections: &[ReportSection]) -> String {
+    screen::text(sections, output::width(), Paint::detect(&std::io::stdout()))
 }
 
 /// Prints the report. `fixable` is the number of findings that another `--fix` would mend.
-async fn finish(context: &mut Context<'_>, sections: &[Section], fixes: &Fixes, fixable: usize) -> Exit {
+async fn finish(context: &mut Context<'_>, sections: &[ReportSection], fixes: &Fixes, fixable: usize) -> Exit {
     let exit = match screen::count(sections, Level::Problem) {
         0 => Exit::Done,
         // The code 1, as for other checks that found something.
@@ -343,7 +343,7 @@ async fn finish(context: &mut Context<'_>, sections: &[Section], fixes: &Fixes, 
         true => Report::json(exit, &json!(screen::json(sections, fixes))),
         false => {
             let mut report = Report::new(exit);
-            report.data = shown(sections);
+            report.data = show(sections);
             report.data.push_str(&fixes.text());
             report.data.push_str(&screen::summary(sections, fixable));
             report

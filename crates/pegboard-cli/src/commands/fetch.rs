@@ -121,7 +121,7 @@ fn report<T: Serialize>(
 ) -> Report {
     let exit = match fetched {
         Ok(_) => Exit::Done,
-        Err(failure) => Exit::of(failure.kind),
+        Err(failure) => Exit::from_kind(failure.kind),
     };
     if output.is_json() {
         document[key] = json!(fetched.as_ref().ok());

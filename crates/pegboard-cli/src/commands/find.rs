@@ -17,7 +17,7 @@ use super::{
 use crate::{
     exit::Exit,
     output::Report,
-    registry::{Entry, OFFICIAL, Registry, RegistryError, Status},
+    registry::{OFFICIAL, Registry, RegistryEntry, RegistryError, Status},
     settings::Complaint,
 };
 
@@ -29,8 +29,8 @@ const MAX_PAGES: usize = 20;
 
 /// What a search found.
 #[derive(Debug, Default)]
-struct Found {
-    entries: Vec<Entry>,
+struct SearchResults {
+    entries: Vec<RegistryEntry>,
     /// Whether the registry has more that were not read or are not shown.
     has_more: bool,
     /// How many entries could not be read.
@@ -44,7 +44,7 @@ impl Run for Find {
             .clone()
             .or_else(|| std::env::var("PEGBOARD_REGISTRY").ok().filter(|url| !url.is_empty()))
             .unwrap_or_else(|| OFFICIAL.to_owned());
-        let nothing = document(&address, &Found::default());
+        let nothing = document(&address, &SearchResults::default());
         let registry = match Registry::at(&address) {
             Ok(registry) => registry,
             Err(error) => return context.refuse(&complaint(&error), &nothing).await,
@@ -67,7 +67,7 @@ impl Run for Find {
 }
 
 /// Adds the server that is meant, after a question.
-async fn add(mut context: Context<'_>, options: &Find, registry: &Registry, found: &Found) -> Exit {
+async fn add(mut context: Context<'_>, options: &Find, registry: &Registry, found: &SearchResults) -> Exit {
     let Some(entry) = adding::meant(&found.entries, &options.words) else {
         let mut report = report(&context, registry, found);
         report.exit = Exit::Usage;
@@ -133,7 +133,7 @@ async fn add(mut context: Context<'_>, options: &Find, registry: &Registry, foun
 }
 
 /// Reads pages until enough servers were found. The registry looks for the first word only.
-async fn search(registry: &Registry, options: &Find) -> Result<Found, RegistryError> {
+async fn search(registry: &Registry, options: &Find) -> Result<SearchResults, RegistryError> {
     let words: Vec<String> = options
         .words
         .iter()
@@ -141,7 +141,7 @@ async fn search(registry: &Registry, options: &Find) -> Result<Found, RegistryEr
         .map(str::to_lowercase)
         .collect();
     let first = words.first().map_or("", String::as_str);
-    let (mut found, mut known) = (Found::default(), BTreeSet::new());
+    let (mut found, mut known) = (SearchResults::default(), BTreeSet::new());
     let mut cursor = None;
     for _ in 0..MAX_PAGES {
         let page = registry.search(first, cursor.as_deref()).await?;
@@ -165,7 +165,7 @@ async fn search(registry: &Registry, options: &Find) -> Result<Found, RegistryEr
     Ok(found)
 }
 
-fn report(context: &Context<'_>, registry: &Registry, found: &Found) -> Report {
+fn report(context: &Context<'_>, registry: &Registry, found: &SearchResults) -> Report {
     if context.output.is_json() {
         return Report::json(Exit::Done, &document(&registry.address(), found));
     }
@@ -184,7 +184,7 @@ fn report(context: &Context<'_>, registry: &Registry, found: &Found) -> Report {
     }
 }
 
-fn document(registry: &str, found: &Found) -> Value {
+fn document(registry: &str, found: &SearchResults) -> Value {
     let servers: Vec<Value> = found.entries.iter().map(listed::json).collect();
     json!({"registry": registry, "servers": servers, "more": found.has_more, "unreadable": found.unreadable,
            "added": null})

@@ -26,7 +26,7 @@ use crate::{
     output,
     settings::{Complaint, Settings},
 };
-use tls::Trust;
+use tls::ProbeTrust;
 
 /// How long the answer may take. Callers repeat the check, and have limits of their own.
 const LIMIT: Duration = Duration::from_secs(2);
@@ -60,8 +60,8 @@ impl Run for Health {
     async fn run(self, mut context: Context<'_>) -> Exit {
         let path = if self.ready { "readyz" } else { "livez" };
         let target = match &self.url {
-            Some(url) => parse(url).map(|url| (url, Trust::System)),
-            None => of_config(&Settings::load(&context.global)),
+            Some(url) => parse(url).map(|url| (url, ProbeTrust::System)),
+            None => read_config(&Settings::load(&context.global)),
         };
         let (url, trust) = match target {
             Ok((base, trust)) => (below(&base, path), trust),
@@ -125,7 +125,7 @@ fn parse(text: &str) -> Result<Url, Complaint> {
 }
 
 /// The first address that the config listens on, as this machine reaches it.
-fn of_config(settings: &Settings) -> Result<(Url, Trust), Complaint> {
+fn read_config(settings: &Settings) -> Result<(Url, ProbeTrust), Complaint> {
     let config = settings.selected()?;
     let unknown = || Complaint {
         message: "the config does not say where `serve` listens".to_owned(),
@@ -135,8 +135,8 @@ fn of_config(settings: &Settings) -> Result<(Url, Trust), Complaint> {
     let address = config.serve.listen.first().filter(|address| address.port() != 0);
     let address = reachable(*address.ok_or_else(unknown)?);
     let (scheme, trust) = match &config.serve.tls {
-        Some(tls) => ("https", Trust::Only(tls.cert.clone())),
-        None => ("http", Trust::System),
+        Some(tls) => ("https", ProbeTrust::Only(tls.cert.clone())),
+        None => ("http", ProbeTrust::System),
     };
     let url = Url::parse(&format!("{scheme}://{address}")).map_err(|_| unknown())?;
     Ok((url, trust))
@@ -161,7 +161,7 @@ fn below(base: &Url, path: &str) -> Url {
     url
 }
 
-async fn ask(url: &Url, trust: &Trust) -> io::Result<Answer> {
+async fn ask(url: &Url, trust: &ProbeTrust) -> io::Result<Answer> {
     let missing = || io::Error::new(io::ErrorKind::InvalidInput, "the address has no host");
     let (host, port) = (
         url.host().ok_or_else(missing)?,

@@ -128,7 +128,7 @@ pub(super) fn prepare(global: &Global, options: &Import) -> Result<Plan, Complai
 }
 
 pub(super) fn folders() -> Result<Folders, Complaint> {
-    Folders::of_process(settings::here()).ok_or_else(|| Complaint {
+    Folders::for_process(settings::here()).ok_or_else(|| Complaint {
         message: "there is no home folder to look in".to_owned(),
         hint: Some("set HOME".to_owned()),
         exit: Exit::Usage,

@@ -114,7 +114,7 @@ impl Run for Init {
                     true => Exit::Done,
                     false => Exit::ToolError,
                 };
-                let twice = Twice::of(&done.changes, &plan, answers.imports, &context.global, false);
+                let twice = Twice::find(&done.changes, &plan, answers.imports, &context.global, false);
                 let mut warnings = screen::warnings(&plan, is_written);
                 warnings.extend(done.warnings());
                 if is_first {

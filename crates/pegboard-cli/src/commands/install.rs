@@ -268,7 +268,7 @@ fn twice(context: &Context<'_>, changes: &[Change], options: &Install) -> Vec<Tw
         import::prepare(&context.global, &from).ok()
     });
     plans
-        .flat_map(|plan| Twice::of(changes, &plan, false, &context.global, options.project))
+        .flat_map(|plan| Twice::find(changes, &plan, false, &context.global, options.project))
         .collect()
 }
 

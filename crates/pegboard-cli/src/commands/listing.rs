@@ -160,7 +160,7 @@ pub(super) fn sections<T>(
     server: impl Fn(&T) -> &ServerName,
     body: impl Fn(&[T]) -> String,
 ) -> String {
-    let paint = Paint::of(&std::io::stdout());
+    let paint = Paint::detect(&std::io::stdout());
     let section = |group: &[T]| {
         let count = match group.len() {
             1 => format!("1 {noun}"),

@@ -58,7 +58,7 @@ impl Run for Logs {
         settings.announce(&context.output);
         let servers = context.servers(&settings).await;
         let board = servers.board(config).open();
-        let source = Source {
+        let source = LogSource {
             servers,
             logs: context.logs.clone(),
             server: self.server.clone(),
@@ -138,13 +138,13 @@ impl Run for Logs {
 }
 
 /// Where the lines are.
-struct Source {
+struct LogSource {
     servers: ServerSource,
     logs: ServerLogs,
     server: String,
 }
 
-impl Source {
+impl LogSource {
     async fn after(&self, number: u64) -> Result<Vec<LogLine>, String> {
         match &self.servers.daemon {
             Some(daemon) => daemon.logs(&self.server, number).await,
@@ -170,7 +170,7 @@ async fn start(board: &Pegboard, options: &Logs, patience: Duration) -> Result<O
     let wanted = toolset.want_logs(&options.server, level).await;
     wanted
         .map(Some)
-        .map_err(|failure| (failure.message, Exit::of(failure.kind)))
+        .map_err(|failure| (failure.message, Exit::from_kind(failure.kind)))
 }
 
 fn is_wanted(line: &LogLine, level: Option<LogLevel>) -> bool {

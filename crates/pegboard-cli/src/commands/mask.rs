@@ -81,15 +81,15 @@ fn masker(config: &Config, mask: Mask, settings: &Settings) -> Result<Masker, Co
     Masker::new(&policy, settings.loaded.config.secrets()).map_err(|error| Complaint {
         message: error.to_string(),
         hint: match error {
-            BadMasking::Group(_) => Some(format!("the groups are {}", listed(Masker::group_names()))),
-            BadMasking::Pattern(_) => Some(format!("the patterns are {}", listed(Masker::pattern_names()))),
+            BadMasking::Group(_) => Some(format!("the groups are {}", list(Masker::group_names()))),
+            BadMasking::Pattern(_) => Some(format!("the patterns are {}", list(Masker::pattern_names()))),
             _ => None,
         },
         exit: Exit::Usage,
     })
 }
 
-fn listed<'a>(names: impl Iterator<Item = &'a str>) -> String {
+fn list<'a>(names: impl Iterator<Item = &'a str>) -> String {
     let mut names: Vec<&str> = names.collect();
     names.sort_unstable();
     names.join(", ")

@@ -96,12 +96,12 @@ fn advice_where(command: &Command, words: &str, is_set: impl Fn(&str) -> bool) -
     }
     match (set.as_slice(), unset.as_slice()) {
         ([], []) => None,
-        ([], names) => Some(format!("set {}, and pass it on: {}", listed(names), settings(names))),
+        ([], names) => Some(format!("set {}, and pass it on: {}", list(names), settings(names))),
         (names, _) => {
             let verb = if names.len() == 1 { "is" } else { "are" };
             Some(format!(
                 "{} {verb} set here, but not passed on to the server: {}",
-                listed(names),
+                list(names),
                 settings(names)
             ))
         }
@@ -130,7 +130,7 @@ fn names(line: &str) -> impl Iterator<Item = &str> {
     line.split(move |c: char| !is_part(c)).filter(is_name)
 }
 
-fn listed(names: &[&str]) -> String {
+fn list(names: &[&str]) -> String {
     let quoted: Vec<String> = names.iter().map(|name| format!("`{name}`")).collect();
     quoted.join(" and ")
 }

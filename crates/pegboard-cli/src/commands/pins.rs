@@ -106,7 +106,7 @@ impl Run for Accept {
     /// Pins the definitions that the servers list now. A person at the terminal sees them and is asked first.
     async fn run(self, mut context: Context<'_>) -> Exit {
         if self.names.is_empty() && !self.all {
-            let report = empty(&context.output, Exit::Usage, &Document::default());
+            let report = empty(&context.output, Exit::Usage, &PinsDocument::default());
             let report = report.error(
                 "no definition was named",
                 Some("name SERVER or SERVER.TOOL, or accept everything with `--all`"),
@@ -128,13 +128,13 @@ async fn compare(mut context: Context<'_>, names: Vec<String>, work: Work) -> Ex
     let settings = Settings::load(&context.global);
     let mut config = match settings.usable() {
         Ok(config) => config,
-        Err(complaint) => return context.refuse(&complaint, &Document::default()).await,
+        Err(complaint) => return context.refuse(&complaint, &PinsDocument::default()).await,
     };
-    let wanted: Vec<Wanted<'_>> = names.iter().map(|name| Wanted::new(name)).collect();
-    let is_known = |one: &&Wanted<'_>| config.servers.keys().any(|server| server.as_str() == one.server);
+    let wanted: Vec<PinTarget<'_>> = names.iter().map(|name| PinTarget::new(name)).collect();
+    let is_known = |one: &&PinTarget<'_>| config.servers.keys().any(|server| server.as_str() == one.server);
     if let Some(unknown) = wanted.iter().find(|one| !is_known(one)) {
         return context
-            .refuse(&settings.missing(unknown.server), &Document::default())
+            .refuse(&settings.missing(unknown.server), &PinsDocument::default())
             .await;
     }
     // Only the servers that are asked about are started.
@@ -155,13 +155,13 @@ async fn compare(mut context: Context<'_>, names: Vec<String>, work: Work) -> Ex
         toolset.list(patience),
     );
     let report = match asking.await {
-        Ending::Interrupted => interrupted(&context.output, &Document::default()),
-        Ending::TimeUp => time_up(&context.output, &Document::default()),
+        Ending::Interrupted => interrupted(&context.output, &PinsDocument::default()),
+        Ending::TimeUp => time_up(&context.output, &PinsDocument::default()),
         Ending::Done(listing) => {
             let exit = listing::exit(&listing.unavailable, &config, context.is_late());
             match meant(&board.pin_changes(), &wanted, &listing) {
                 Err(complaint) => {
-                    let report = empty(&context.output, complaint.exit, &Document::default());
+                    let report = empty(&context.output, complaint.exit, &PinsDocument::default());
                     with_complaint(report, &complaint)
                 }
                 Ok(changes) => {
@@ -191,15 +191,15 @@ async fn finish(context: &mut Context<'_>, board: &Pegboard, compared: Compared,
             match context.work(agreement::agrees(&output, "Pin this?")).await {
                 Ending::Done(true) => {}
                 Ending::Done(false) => {
-                    let report = empty(&output, Exit::Refused, &Document::default());
+                    let report = empty(&output, Exit::Refused, &PinsDocument::default());
                     return report.error("you did not say yes, so nothing is pinned", None);
                 }
-                Ending::TimeUp => return time_up(&output, &Document::default()),
-                Ending::Interrupted => return interrupted(&output, &Document::default()),
+                Ending::TimeUp => return time_up(&output, &PinsDocument::default()),
+                Ending::Interrupted => return interrupted(&output, &PinsDocument::default()),
             }
         }
         if let Err(error) = board.accept_pins(&changes) {
-            let report = empty(&context.output, Exit::Usage, &Document::default());
+            let report = empty(&context.output, Exit::Usage, &PinsDocument::default());
             return report.error(&format!("nothing was accepted: {error}"), None);
         }
     }
@@ -208,12 +208,12 @@ async fn finish(context: &mut Context<'_>, board: &Pegboard, compared: Compared,
         Work::Show { check: true } if exit == Exit::Done && changes.iter().any(differs) => Exit::ToolError,
         _ => exit,
     };
-    let document = Document::new(&changes, &listing.unavailable, work);
+    let document = PinsDocument::new(&changes, &listing.unavailable, work);
     shown(context, exit, &document, &changes, work)
 }
 
 /// The changes that were asked about. A name that means no definition is an error, unless its server could not be asked.
-fn meant(changes: &[PinChange], wanted: &[Wanted<'_>], listing: &Listing) -> Result<Vec<PinChange>, Complaint> {
+fn meant(changes: &[PinChange], wanted: &[PinTarget<'_>], listing: &Listing) -> Result<Vec<PinChange>, Complaint> {
     for one in wanted {
         let Some(tool) = one.tool else { continue };
         let is_listed = listing
@@ -246,12 +246,12 @@ fn is_pinned(server: &str, tool: &str) -> bool {
 }
 
 /// A definition or a whole server, as named on the command line. A server's name has no dot.
-struct Wanted<'a> {
+struct PinTarget<'a> {
     server: &'a str,
     tool: Option<&'a str>,
 }
 
-impl<'a> Wanted<'a> {
+impl<'a> PinTarget<'a> {
     fn new(name: &'a str) -> Self {
         match name.split_once('.') {
             Some((server, tool)) => Self {
@@ -273,13 +273,13 @@ impl<'a> Wanted<'a> {
 
 /// The document of `-o json`.
 #[derive(Serialize, Default)]
-struct Document<'a> {
+struct PinsDocument<'a> {
     changes: Vec<Value>,
     accepted: usize,
     unavailable: &'a [Unavailable],
 }
 
-impl<'a> Document<'a> {
+impl<'a> PinsDocument<'a> {
     fn new(changes: &[PinChange], unavailable: &'a [Unavailable], work: Work) -> Self {
         let one = |change: &PinChange| {
             json!({
@@ -305,7 +305,7 @@ impl<'a> Document<'a> {
     }
 }
 
-fn shown(context: &Context<'_>, exit: Exit, document: &Document<'_>, changes: &[PinChange], work: Work) -> Report {
+fn shown(context: &Context<'_>, exit: Exit, document: &PinsDocument<'_>, changes: &[PinChange], work: Work) -> Report {
     if context.output.is_json() {
         return Report::json(exit, document);
     }

@@ -122,7 +122,7 @@ impl Run for Get {
         };
         // Boxed, because the future of a request is large.
         Box::pin(fetch::run(context, item, request, |prompt, report| {
-            report.data = shown(prompt)
+            report.data = show(prompt)
         }))
         .await
     }
@@ -171,7 +171,7 @@ async fn owner(toolset: &Toolset, name: &str, deadline: Deadline) -> Result<Prom
 }
 
 /// The messages, each after its role.
-fn shown(filled: &FilledPrompt) -> String {
+fn show(filled: &FilledPrompt) -> String {
     let mut shown = String::new();
     for message in &filled.messages {
         let role = message.role.as_str();

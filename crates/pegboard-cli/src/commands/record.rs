@@ -50,7 +50,7 @@ impl Run for Record {
     /// Serves what `mcp` serves, and records the answers.
     async fn run(self, mut context: Context<'_>) -> Exit {
         if !self.command.is_empty() {
-            let words: Vec<String> = self.command.iter().map(|word| quoted(word)).collect();
+            let words: Vec<String> = self.command.iter().map(|word| quote(word)).collect();
             context.global.servers = vec![format!("{NAME}={}", words.join(" ")), NAME.to_owned()];
         }
         // A daemon's servers may be used by others meanwhile.
@@ -69,7 +69,7 @@ impl Run for Record {
 }
 
 /// A word for `--server NAME=COMMAND`, which is split like in a shell.
-fn quoted(word: &str) -> String {
+fn quote(word: &str) -> String {
     format!("'{}'", word.replace('\'', r"'\''"))
 }
 
@@ -125,7 +125,9 @@ impl Run for Replay {
                 .await
                 .map_err(|error| format!("{address}: {error}"))?;
             let address = listener.local_addr().map_err(|error| error.to_string())?;
-            let gateway = Gateway::of_service(service).map_err(|error| error.to_string())?.build();
+            let gateway = Gateway::for_service(service)
+                .map_err(|error| error.to_string())?
+                .build();
             output.say(&format!("listening on http://{address}/mcp\n"));
             gateway
                 .serve(vec![listener], stopped)

@@ -31,7 +31,7 @@ impl Triggers {
     /// Notes how the config files are, and listens for SIGHUP from now on. To be called as soon as the settings are loaded, so that no
     /// change and no signal is missed while the board is opened.
     pub(super) fn listen(settings: &Settings, output: &Output, requests: ReloadRequests) -> Self {
-        let files = Files::of(settings);
+        let files = Files::new(settings);
         let hangups = Hangups::listen().inspect_err(|error| {
             output.say(&output::warning(&format!("SIGHUP cannot be listened for: {error}")));
         });
@@ -39,7 +39,7 @@ impl Triggers {
             files,
             hangups: hangups.ok(),
             requests,
-            sources: Sources::of(settings),
+            sources: Sources::new(settings),
         }
     }
 
@@ -70,7 +70,7 @@ pub(super) struct Files {
 type Written = Option<(SystemTime, u64)>;
 
 impl Files {
-    pub(super) fn of(settings: &Settings) -> Self {
+    pub(super) fn new(settings: &Settings) -> Self {
         let loaded = &settings.loaded;
         let sources = loaded.sources.iter().chain(&loaded.unreadable).map(PathBuf::from);
         let tls = loaded.config.serve.tls.iter();

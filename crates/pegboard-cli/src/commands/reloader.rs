@@ -143,7 +143,7 @@ impl Reloader<'_> {
                     daemon.applied(digest);
                 }
                 self.reloads.applied_with(&notes, changes);
-                *sources = Sources::of(&settings);
+                *sources = Sources::new(&settings);
                 Ok(())
             }
             Err(complaint) => {
@@ -154,7 +154,7 @@ impl Reloader<'_> {
             }
         };
         Attempt {
-            files: Some(Files::of(&settings)),
+            files: Some(Files::new(&settings)),
             outcome,
         }
     }
@@ -259,7 +259,7 @@ fn kept(applied: &Applied) -> Vec<ReloadNote> {
             "server `{server}` goes on under its old settings, because the new ones do not work: {why}; correct the \
              config or the server, then reload"
         );
-        ReloadNote::of_server(server.clone(), message)
+        ReloadNote::for_server(server.clone(), message)
     });
     notes.collect()
 }

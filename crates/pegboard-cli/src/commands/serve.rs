@@ -71,7 +71,7 @@ impl Run for Serve {
         let (reloads, requests) = Reloads::new();
         let triggers = Triggers::listen(&settings, &context.output, requests);
         let nothing = json!({"addresses": [], "endpoints": [], "socket": null, "token_file": null, "warnings": []});
-        let notifier = Notifier::of_environment();
+        let notifier = Notifier::from_environment();
         let detached = self.detached.clone().map(Detached::new);
         let passed = match passed(&self) {
             Ok(passed) => passed,
@@ -202,7 +202,7 @@ fn occupy(context: &Context<'_>, settings: &Settings, options: &Serve) -> Result
     if options.no_socket {
         return Ok(None);
     }
-    match daemon::occupy(&Identity::of_daemon(&context.global, settings)) {
+    match daemon::occupy(&Identity::for_daemon(&context.global, settings)) {
         Ok(occupied) => Ok(Some(occupied)),
         Err(NotOccupied::Refused(complaint)) => Err(complaint),
         Err(NotOccupied::Impossible(why)) if options.socket_only => Err(Complaint {
@@ -235,7 +235,7 @@ fn owner(context: &Context<'_>) -> Result<(Owner, Option<PathBuf>), Complaint> {
             (random?, None)
         }
     };
-    Ok((Owner::new(user_id(), TokenDigest::of(&text).to_bytes()), path))
+    Ok((Owner::new(user_id(), TokenDigest::compute(&text).to_bytes()), path))
 }
 
 /// The files by which the commands of this user reach the gateway.

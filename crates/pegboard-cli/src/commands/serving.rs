@@ -143,7 +143,7 @@ pub(super) fn gateway(daemon: &Daemon, tls: Option<Tls>, owner: Owner, more: Rou
         hint: None,
         exit: Exit::Unavailable,
     })?;
-    let builder = Gateway::of_board_with(board.clone(), sealer);
+    let builder = Gateway::for_board_with(board.clone(), sealer);
     let daemon = daemon.clone().with_monitor(builder.monitor());
     let routes = daemon.with_sign_in_links(builder.sign_in_links()).router();
     let mut builder = builder

@@ -23,7 +23,7 @@ use crate::{
     output::{self, Paint, Report, Table, one_line},
     settings::{self, Settings},
 };
-use follow::Source;
+use follow::StatusSource;
 use shown::{Shown, ShownError, ShownServer};
 
 /// Show how every server is
@@ -56,25 +56,29 @@ impl Run for Status {
         let settings = Settings::load(&context.global);
         let config = match settings.shown() {
             Ok(config) => config,
-            Err(complaint) => return context.refuse(&complaint, &Document::without_board(&settings)).await,
+            Err(complaint) => {
+                return context
+                    .refuse(&complaint, &StatusDocument::without_board(&settings))
+                    .await;
+            }
         };
         settings.announce(&context.output);
         let hopeless = hopeless(&config);
         let limit = context.global.timeout.map(|_| context.deadline.remaining());
         if let Some(daemon) = daemon::find(&context.global, &settings, &context.output, context.deadline).await {
             if self.watch {
-                let source = Source::Daemon(&daemon);
+                let source = StatusSource::Daemon(&daemon);
                 return follow::watch(&mut context, &settings, &config, source, &self).await;
             }
             let asking = async {
                 if self.wait {
-                    Source::Daemon(&daemon).wait(&config, limit).await;
+                    StatusSource::Daemon(&daemon).wait(&config, limit).await;
                 }
                 daemon.status().await
             };
             match context.work(asking).await {
                 Ending::Interrupted => {
-                    let report = interrupted(&context.output, &Document::without_board(&settings));
+                    let report = interrupted(&context.output, &StatusDocument::without_board(&settings));
                     return context.print(report).await;
                 }
                 Ending::Done(Ok(mut status)) => {
@@ -95,23 +99,23 @@ impl Run for Status {
         let mut unfinished = Vec::new();
         let settling = async {
             match self.wait {
-                true => Source::Board(&board).wait(&config, limit).await,
+                true => StatusSource::Board(&board).wait(&config, limit).await,
                 false => board.settle(patience).await,
             }
         };
         let settled = context.waiting(&starting, "asking the servers", &board, settling).await;
         if let (Ending::Done(()), true) = (&settled, self.watch) {
-            let source = Source::Board(&board);
+            let source = StatusSource::Board(&board);
             let exit = follow::watch(&mut context, &settings, &config, source, &self).await;
             board.shutdown().await;
             return exit;
         }
         let report = match settled {
-            Ending::Interrupted => interrupted(&context.output, &Document::without_board(&settings)),
-            Ending::TimeUp => time_up(&context.output, &Document::without_board(&settings)),
+            Ending::Interrupted => interrupted(&context.output, &StatusDocument::without_board(&settings)),
+            Ending::TimeUp => time_up(&context.output, &StatusDocument::without_board(&settings)),
             Ending::Done(()) => {
                 let status = board.status();
-                let mut shown = Shown::of(json!(status));
+                let mut shown = Shown::new(json!(status));
                 unfinished = unfinished_without_daemon(&context.global, &settings);
                 shown.unfinished.clone_from(&unfinished);
                 let exit = match hopeless {
@@ -120,8 +124,8 @@ impl Run for Status {
                 };
                 let report = match context.output.is_json() {
                     true => {
-                        let mut document = Document::of(&status, &settings, shown.unfinished);
-                        document.tokens = Some(TokenStore::of(&board.token_protection().await));
+                        let mut document = StatusDocument::new(&status, &settings, shown.unfinished);
+                        document.tokens = Some(TokenStore::new(&board.token_protection().await));
                         Report::json(exit, &document)
                     }
                     false => text_report(&context, &settings, exit, &shown),
@@ -155,7 +159,7 @@ fn report_of_daemon(
     if let Some(rows) = status["servers"].as_array_mut() {
         rows.retain(is_selected);
     }
-    let shown = Shown::of(status.clone());
+    let shown = Shown::new(status.clone());
     let exit = exit(&shown, context.is_late(), options.is_strict());
     if context.output.is_json() {
         status["daemon"] = json!({"pid": daemon.pid()});
@@ -218,7 +222,7 @@ fn exit(status: &Shown, is_late: bool, is_strict: bool) -> Exit {
 
 /// The document of `-o json`.
 #[derive(Serialize)]
-struct Document<'a> {
+struct StatusDocument<'a> {
     servers: &'a [ServerStatus],
     queues: &'a [QueueStatus],
     healthy: bool,
@@ -231,9 +235,9 @@ struct Document<'a> {
     unfinished: Vec<Unfinished>,
 }
 
-impl<'a> Document<'a> {
+impl<'a> StatusDocument<'a> {
     /// The board, with the problems of the config among its warnings.
-    fn of(status: &'a BoardStatus, settings: &Settings, unfinished: Vec<Unfinished>) -> Self {
+    fn new(status: &'a BoardStatus, settings: &Settings, unfinished: Vec<Unfinished>) -> Self {
         let warnings = status.warnings.iter().map(|warning| json!(warning));
         Self {
             servers: &status.servers,
@@ -269,7 +273,7 @@ struct TokenStore {
 }
 
 impl TokenStore {
-    fn of(protection: &TokenProtection) -> Self {
+    fn new(protection: &TokenProtection) -> Self {
         let reason = match protection {
             TokenProtection::Unavailable { reason, .. } => Some(reason.clone()),
             _ => None,
@@ -286,7 +290,7 @@ async fn tokens() -> TokenStore {
     let board = settings::whole_board(Config::default()).open();
     let protection = board.token_protection().await;
     board.shutdown().await;
-    TokenStore::of(&protection)
+    TokenStore::new(&protection)
 }
 
 fn config_warnings(settings: &Settings) -> impl Iterator<Item = Value> {
@@ -330,7 +334,7 @@ const STATE: usize = 1;
 /// The table alone.
 fn table_report(exit: Exit, status: &Shown) -> Report {
     Report {
-        data: painted(&table(status), output::width()),
+        data: paint(&table(status), output::width()),
         ..Report::new(exit)
     }
 }
@@ -355,8 +359,8 @@ fn table(status: &Shown) -> Table {
 }
 
 /// The table with bold heads, and colours for the states that matter.
-fn painted(table: &Table, width: Option<usize>) -> String {
-    let paint = Paint::of(&std::io::stdout());
+fn paint(table: &Table, width: Option<usize>) -> String {
+    let paint = Paint::detect(&std::io::stdout());
     let is = |cell: &str, states: &[State]| states.iter().any(|state| state.as_str() == cell);
     table.painted(width, |row, column, cell| match column {
         _ if row == 0 => paint.bold(cell),
@@ -392,7 +396,7 @@ fn text(exit: Exit, status: &Shown, is_late: bool, is_verbose: bool) -> Report {
         .filter_map(|server| sandbox_hint(server, is_verbose));
     let report = sandboxes.fold(report, |report, hint| report.hint(&hint));
     Report {
-        data: painted(&table, width),
+        data: paint(&table, width),
         ..report
     }
 }

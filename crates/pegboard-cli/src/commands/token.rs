@@ -78,7 +78,7 @@ impl Run for New {
                 return context.print(report).await;
             }
         };
-        let digest = TokenDigest::of(&token).to_string();
+        let digest = TokenDigest::compute(&token).to_string();
         table.insert("sha256".to_owned(), digest.as_str().into());
         let lines = lines(&self.name, &table);
         let report = match context.output.is_json() {
@@ -114,7 +114,7 @@ impl Run for Hash {
             Input::Unreadable(problem) => Err(problem),
             Input::Ended(report) => return context.print(report).await,
         };
-        let digest = read.map(|token| TokenDigest::of(&token).to_string());
+        let digest = read.map(|token| TokenDigest::compute(&token).to_string());
         let report = match (digest, context.output.is_json()) {
             (Ok(digest), true) => Report::json(Exit::Done, &json!({"sha256": digest})),
             (Ok(digest), false) => {
@@ -159,7 +159,7 @@ fn table(options: &New) -> Result<Map<String, Value>, Complaint> {
         .filter_map(|(key, value)| Some((key.to_owned(), value?)));
     let table: Map<String, Value> = settings.collect();
     let mut token = table.clone();
-    token.insert("sha256".to_owned(), TokenDigest::of("").to_string().into());
+    token.insert("sha256".to_owned(), TokenDigest::compute("").to_string().into());
     let views: Map<String, Value> = options.view.iter().map(|view| (view.clone(), json!({}))).collect();
     let text = json!({"views": views, "serve": {"tokens": {options.name.as_str(): token}}}).to_string();
     let loaded = Config::from_text(&text, Format::Json, &Env::new(|_| None));

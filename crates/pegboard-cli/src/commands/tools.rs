@@ -77,7 +77,7 @@ impl Run for Tools {
         let nothing = match self {
             Self { provider: Some(_), .. } => json!([]),
             Self { cost: true, .. } => json!({"servers": [], "tokens": 0}),
-            _ => json!(Document::new(&settings, &Listing::of([]))),
+            _ => json!(ToolsDocument::new(&settings, &Listing::from_tools([]))),
         };
         let pattern = self.pattern.as_deref().map(Pattern::new);
         let config = settings.shown().and_then(|config| {
@@ -220,12 +220,12 @@ fn show(
     let (tools, unavailable, warnings) = (&listing.tools, &listing.unavailable, &listing.warnings);
     let mut report = match (is_json, is_for_provider) {
         (true, true) => Report::json(exit, &listing.definitions()),
-        (true, false) => Report::json(exit, &Document::new(settings, &listing)),
+        (true, false) => Report::json(exit, &ToolsDocument::new(settings, &listing)),
         (false, _) => {
             let mut report = Report::new(exit);
             report.data = match explained.and_then(|index| tools.get(index)) {
                 Some(tool) if !is_for_provider && !options.schema && !options.signatures => {
-                    let paint = Paint::of(&std::io::stdout());
+                    let paint = Paint::detect(&std::io::stdout());
                     explain::explain(tool, paint, output::width().unwrap_or(USUAL_WIDTH))
                 }
                 _ => {
@@ -312,7 +312,7 @@ fn costs(context: &Context<'_>, costs: &[ServerCost], exit: Exit) -> Report {
 
 /// The document of `-o json`.
 #[derive(Serialize)]
-struct Document<'a> {
+struct ToolsDocument<'a> {
     tools: &'a [ListedTool],
     unavailable: &'a [Unavailable],
     warnings: Vec<String>,
@@ -320,7 +320,7 @@ struct Document<'a> {
     problems: &'a [ListWarning],
 }
 
-impl<'a> Document<'a> {
+impl<'a> ToolsDocument<'a> {
     fn new(settings: &Settings, listing: &'a Listing) -> Self {
         Self {
             tools: &listing.tools,
@@ -386,7 +386,7 @@ fn signature(name: &str, listed: &ListedTool) -> String {
     let tool = &listed.tool;
     let (input, order) = (tool.input_schema.value(), tool.argument_names().unwrap_or_default());
     let output = tool.output_schema.as_ref().map(|schema| schema.value());
-    schema_text::signature(name, schema_text::Node::in_order(&input, &order), output.as_ref())
+    schema_text::signature(name, schema_text::SchemaNode::in_order(&input, &order), output.as_ref())
 }
 
 /// The schemas of a tool as indented JSON.

@@ -71,7 +71,7 @@ impl Run for Torture {
     /// Tries a server.
     async fn run(self, mut context: Context<'_>) -> Exit {
         let mut card = Card {
-            server: shown(&context, &self.server),
+            server: show(&context, &self.server),
             ..Card::default()
         };
         let target = match check(&self).and_then(|()| find(&context, &self.server)) {
@@ -140,7 +140,7 @@ fn settings_with(context: &Context<'_>, server: &str) -> Settings {
 }
 
 /// A server as it was given, or as `list` shows it if that hides a secret: reports are read by others, and JUnit files are kept.
-fn shown(context: &Context<'_>, server: &str) -> String {
+fn show(context: &Context<'_>, server: &str) -> String {
     if !is_given(server) {
         return server.to_owned();
     }
@@ -229,7 +229,7 @@ fn finish(context: &Context<'_>, torture: &Torture, card: &Card) -> Report {
         true => Report::json(exit, card),
         false => {
             let mut report = Report::new(exit);
-            let paint = Paint::of(&std::io::stdout());
+            let paint = Paint::detect(&std::io::stdout());
             report.data = card::text(card, context.output.verbose > 0, output::width(), paint);
             report
         }

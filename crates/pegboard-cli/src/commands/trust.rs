@@ -103,7 +103,7 @@ impl Run for Accept {
         }
         let report = match context.output.is_json() {
             true => Report::json(Exit::Done, &Review::new(&file, &store).document()),
-            false => said(Report::new(Exit::Done), file.path(), "is approved"),
+            false => say(Report::new(Exit::Done), file.path(), "is approved"),
         };
         context.print(report).await
     }
@@ -148,15 +148,15 @@ impl Run for Forget {
         let report = empty(&context.output, Exit::Done, &document);
         let report = match (context.output.is_json(), was_there) {
             (true, _) => report,
-            (false, true) => said(report, &path, "is no longer approved"),
-            (false, false) => said(report, &path, "was not approved"),
+            (false, true) => say(report, &path, "is no longer approved"),
+            (false, false) => say(report, &path, "was not approved"),
         };
         context.print(report).await
     }
 }
 
 /// Adds a sentence about a file.
-fn said(mut report: Report, file: &Path, what: &str) -> Report {
+fn say(mut report: Report, file: &Path, what: &str) -> Report {
     report.data = format!("{} {what}\n", clean(&file.display().to_string()));
     report
 }

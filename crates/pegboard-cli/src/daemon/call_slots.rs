@@ -56,7 +56,7 @@ pub(super) struct Slots {
 
 /// One slot as it is written.
 #[derive(Serialize)]
-pub(super) struct Line<'a> {
+pub(super) struct SlotLine<'a> {
     pub(super) id: &'a str,
     pub(super) server: &'a str,
     pub(super) tool: &'a str,
@@ -81,7 +81,7 @@ impl CallsInFlight {
     }
 
     /// Writes a call into a slot.
-    pub(super) fn note(&self, line: &Line<'_>) -> u64 {
+    pub(super) fn note(&self, line: &SlotLine<'_>) -> u64 {
         let Some(slot) = self.slots.take() else {
             self.failed(FULL.to_owned());
             return NOT_NOTED;
@@ -160,7 +160,7 @@ impl Slots {
 
 impl CallJournal for CallsInFlight {
     fn begin(&self, call: &JournalEntry<'_>) -> u64 {
-        self.note(&Line {
+        self.note(&SlotLine {
             id: cut(call.id),
             server: cut(call.server.as_str()),
             tool: cut(call.tool),

@@ -48,7 +48,7 @@ pub(crate) struct RunningDaemon {
 }
 
 /// What is at the place of a daemon.
-enum Found {
+enum DaemonState {
     Daemon(RunningDaemon),
     /// One that this command must not use, or that does not answer. The user was told.
     Unusable,
@@ -64,36 +64,36 @@ pub(crate) async fn find(
     limit: Deadline,
 ) -> Option<RunningDaemon> {
     match look(global, settings, output, limit).await {
-        Found::Daemon(daemon) => Some(daemon),
-        Found::Unusable | Found::Nothing => None,
+        DaemonState::Daemon(daemon) => Some(daemon),
+        DaemonState::Unusable | DaemonState::Nothing => None,
     }
 }
 
-async fn look(global: &Global, settings: &Settings, output: &Output, limit: Deadline) -> Found {
+async fn look(global: &Global, settings: &Settings, output: &Output, limit: Deadline) -> DaemonState {
     if !is_wanted(global) || !settings.loaded.unreadable.is_empty() {
-        return Found::Nothing;
+        return DaemonState::Nothing;
     }
     let Ok(folder) = folder::open(false) else {
-        return Found::Nothing;
+        return DaemonState::Nothing;
     };
-    let socket = socket_path(&folder, &Identity::of_command(global, settings));
+    let socket = socket_path(&folder, &Identity::for_command(global, settings));
     if !socket.exists() {
-        return Found::Nothing;
+        return DaemonState::Nothing;
     }
     let daemon = match tokio::time::timeout(HELLO_TIME.min(limit.remaining()), unless_interrupted(greet(socket))).await
     {
         Ok(Some(daemon)) => daemon,
-        Ok(None) => return Found::Nothing,
+        Ok(None) => return DaemonState::Nothing,
         Err(_) => {
             output.note("the daemon does not answer, so the servers are started without it");
-            return Found::Unusable;
+            return DaemonState::Unusable;
         }
     };
     match daemon.difference(settings) {
-        None => Found::Daemon(daemon),
+        None => DaemonState::Daemon(daemon),
         Some(difference) => {
             output.note(&format!("{difference}, so the servers are started without it"));
-            Found::Unusable
+            DaemonState::Unusable
         }
     }
 }
@@ -104,7 +104,7 @@ pub(crate) async fn tell_of_sign_in(global: &Global, settings: &Settings, limit:
     let Ok(folder) = folder::open(false) else {
         return;
     };
-    let socket = socket_path(&folder, &Identity::of_command(global, settings));
+    let socket = socket_path(&folder, &Identity::for_command(global, settings));
     let telling = async {
         let mut stream = connect(&socket).await?;
         http::get(&mut stream, "/local/sign-ins").await
@@ -157,7 +157,7 @@ impl RunningDaemon {
         idle: Duration,
         limit: Deadline,
     ) -> Option<Self> {
-        let identity = Identity::of_command(global, settings);
+        let identity = Identity::for_command(global, settings);
         let starter = match Starter::new(global, &identity, idle) {
             Ok(starter) => starter,
             Err(error) => {
@@ -166,14 +166,14 @@ impl RunningDaemon {
             }
         };
         match look(global, settings, output, limit).await {
-            Found::Daemon(found) => {
+            DaemonState::Daemon(found) => {
                 return Some(Self {
                     starter: Some(starter),
                     ..found
                 });
             }
-            Found::Unusable => return None,
-            Found::Nothing => {}
+            DaemonState::Unusable => return None,
+            DaemonState::Nothing => {}
         }
         let folder = folder::open(true).ok()?;
         let socket = socket_path(&folder, &identity);

@@ -52,7 +52,7 @@ pub(super) fn daemon_dialer(socket: PathBuf, starter: Option<Starter>) -> impl D
                 (Err(error), Some((starter, turn))) if has_ended(&error) => {
                     // One at a time: each server of the board notices that the daemon has ended.
                     let _turn = turn.acquire().await.map_err(io::Error::other)?;
-                    restarted(socket, &path, starter).await
+                    restart(socket, &path, starter).await
                 }
                 (opened, _) => opened.map_err(|error| match has_ended(&error) {
                     true => io::Error::other("the daemon has ended"),
@@ -65,7 +65,7 @@ pub(super) fn daemon_dialer(socket: PathBuf, starter: Option<Starter>) -> impl D
 }
 
 /// Opens a stream of messages to a server of the daemon, which is started unless another dialer has done so.
-async fn restarted(socket: &Path, path: &str, starter: &Starter) -> io::Result<UnixStream> {
+async fn restart(socket: &Path, path: &str, starter: &Starter) -> io::Result<UnixStream> {
     match open(socket, path).await {
         Err(error) if has_ended(&error) => starter.start()?,
         opened => return opened,

@@ -17,12 +17,12 @@ pub(crate) struct Identity(String);
 
 impl Identity {
     /// The daemon that this command would use. `--server NAME` picks one of its servers, so it is not part of the name.
-    pub(crate) fn of_command(global: &Global, settings: &Settings) -> Self {
+    pub(crate) fn for_command(global: &Global, settings: &Settings) -> Self {
         Self::new(global, settings, &[])
     }
 
     /// The daemon that this command would be. One that serves only some servers has a name of its own.
-    pub(crate) fn of_daemon(global: &Global, settings: &Settings) -> Self {
+    pub(crate) fn for_daemon(global: &Global, settings: &Settings) -> Self {
         let picked: Vec<&String> = global.servers.iter().filter(|server| !server.contains('=')).collect();
         Self::new(global, settings, &picked)
     }

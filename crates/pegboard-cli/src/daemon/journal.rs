@@ -149,7 +149,7 @@ pub(crate) fn forget_without_daemon(global: &Global, settings: &Settings, shown:
 /// Works with the journal of a command's daemon while none runs.
 fn without_daemon<T>(global: &Global, settings: &Settings, work: impl FnOnce(&Path) -> io::Result<T>) -> io::Result<T> {
     let folder = folder::open(false).map_err(|_| io::Error::from(io::ErrorKind::NotFound))?;
-    let identity = Identity::of_command(global, settings);
+    let identity = Identity::for_command(global, settings);
     let mut lock = open(&folder.join(format!("{identity}.lock")), OpenOptions::new().read(true))?;
     // A daemon that runs holds the lock. It is freed again when the file is closed.
     flock(&mut lock, FlockOperation::NonBlockingLockShared)?;
@@ -215,7 +215,7 @@ mod tests {
     use serde_json::json;
 
     use super::{
-        super::call_slots::{Line, NOT_NOTED, now},
+        super::call_slots::{NOT_NOTED, SlotLine, now},
         *,
     };
 
@@ -271,7 +271,7 @@ mod tests {
     fn calls_are_told_by_every_daemon_until_a_command_has_shown_them() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("x.journal");
-        let call = |tool| Line {
+        let call = |tool| SlotLine {
             id: "call-1",
             server: "fx",
             tool,
@@ -312,8 +312,8 @@ mod tests {
         assert_eq!(journal.slots().take(), None);
     }
 
-    fn line(id: &str) -> Line<'_> {
-        Line {
+    fn line(id: &str) -> SlotLine<'_> {
+        SlotLine {
             id,
             server: "fx",
             tool: "write",

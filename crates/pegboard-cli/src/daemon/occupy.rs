@@ -10,7 +10,7 @@ use super::{
     folder::FolderError,
     identity::Identity,
     journal::Untold,
-    place::{Place, PlaceError},
+    place::{DaemonSocket, PlaceError},
 };
 use crate::{exit::Exit, settings::Complaint};
 
@@ -20,7 +20,7 @@ const NO_SOCKET: &str = "`--no-socket` serves without the socket that the comman
 /// The place of this daemon, and its socket.
 #[derive(Debug)]
 pub(crate) struct Occupied {
-    place: Place,
+    place: DaemonSocket,
     socket: UnixListener,
     journal: Option<(CallsInFlight, Arc<Untold>)>,
 }
@@ -43,7 +43,7 @@ pub(crate) fn occupy(identity: &Identity) -> Result<Occupied, NotOccupied> {
             exit: Exit::Usage,
         })
     };
-    match Place::take(identity) {
+    match DaemonSocket::take(identity) {
         Ok((mut place, socket)) => {
             let opened = place.open_journal();
             let journal = opened.inspect_err(|error| tracing::warn!(%error, "calls in flight cannot be noted"));
@@ -88,7 +88,7 @@ impl Occupied {
     }
 
     /// Adds the socket to what a gateway listens on. The place must be kept as long as the gateway serves.
-    pub(crate) fn listen(self, listeners: Listeners) -> (Place, Listeners) {
-        (self.place, Place::add_to(listeners, self.socket))
+    pub(crate) fn listen(self, listeners: Listeners) -> (DaemonSocket, Listeners) {
+        (self.place, DaemonSocket::add_to(listeners, self.socket))
     }
 }

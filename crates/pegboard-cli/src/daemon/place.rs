@@ -1,4 +1,4 @@
-//! [`Place`]: what a daemon occupies for its identity: a lock, and a socket that its clients connect to.
+//! [`DaemonSocket`]: what a daemon occupies for its identity: a lock, and a socket that its clients connect to.
 
 use std::{
     fs, io,
@@ -23,7 +23,7 @@ const MAX_PATH: usize = 103;
 
 /// The place of a running daemon. The socket is removed when this is dropped; the lock is freed by the end of the process in any case.
 #[derive(Debug)]
-pub(crate) struct Place {
+pub(crate) struct DaemonSocket {
     socket: PathBuf,
     journal: PathBuf,
     untold: Option<Arc<Untold>>,
@@ -40,7 +40,7 @@ pub(crate) enum PlaceError {
     Io(PathBuf, io::Error),
 }
 
-impl Place {
+impl DaemonSocket {
     /// Takes the place of a daemon, and returns the listener for its clients. What a daemon that was killed left there is removed.
     pub(crate) fn take(identity: &Identity) -> Result<(Self, UnixListener), PlaceError> {
         let folder = folder::open(true).map_err(PlaceError::Folder)?;
@@ -79,7 +79,7 @@ impl Place {
     }
 }
 
-impl Drop for Place {
+impl Drop for DaemonSocket {
     fn drop(&mut self) {
         let _ = fs::remove_file(&self.socket);
         // Every call has ended, and its caller was told how. What an earlier daemon left behind stays until it is shown.

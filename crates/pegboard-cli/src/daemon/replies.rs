@@ -83,7 +83,7 @@ mod tests {
             panic!("{reply:?}")
         };
         assert_eq!((failure.kind, failure.may_have_executed), (Kind::Cancelled, true));
-        assert_eq!(Exit::of_outcome(&reply.outcome), Exit::Unavailable);
+        assert_eq!(Exit::from_outcome(&reply.outcome), Exit::Unavailable);
     }
 
     #[test]
@@ -95,7 +95,7 @@ mod tests {
             let reply = reply(Outcome::ToolFailed(answer));
             assert_eq!(json!(reply)["status"], status);
             assert_eq!(reply.outcome.kind(), Kind::Cancelled);
-            assert_eq!(Exit::of_outcome(&reply.outcome), Exit::Unavailable);
+            assert_eq!(Exit::from_outcome(&reply.outcome), Exit::Unavailable);
         }
     }
 

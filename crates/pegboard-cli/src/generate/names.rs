@@ -91,9 +91,9 @@ const RESERVED: [&str; 83] = [
 
 /// The names that are in use, without `_`: `a_2` and `a2` are one name in `CamelCase`.
 #[derive(Debug, Default)]
-pub(super) struct Names(BTreeSet<String>);
+pub(super) struct UsedNames(BTreeSet<String>);
 
-impl Names {
+impl UsedNames {
     /// Names that the generated code uses itself.
     pub(super) fn with(names: &[&str]) -> Self {
         Self(names.iter().map(|name| name.replace('_', "")).collect())

@@ -4,9 +4,9 @@ use std::fmt::Write as _;
 
 use super::{
     Wrapped,
-    names::{Names, pascal, snake},
-    quoted_in_python as quoted,
-    shape::{Field, Shape},
+    names::{UsedNames, pascal, snake},
+    quoted_in_python as quote,
+    shape::{Shape, ShapeField},
 };
 
 /// Names that a class must not have: those of the code below, and of what it uses.
@@ -57,14 +57,14 @@ def _call(program: Sequence[str], name: str, arguments: dict[str, Any]) -> Any:
 pub(super) fn source(server: &str, tools: &[Wrapped]) -> String {
     let mut types = String::new();
     let mut functions = String::new();
-    let mut names = Names::with(&USED);
+    let mut names = UsedNames::with(&USED);
     let class = names.unique(&pascal(&snake(server)));
     for tool in tools {
         let mut writer = Types {
             text: &mut types,
             names: &mut names,
         };
-        let arguments: Vec<(String, &Field, String)> = parameters(&tool.input)
+        let arguments: Vec<(String, &ShapeField, String)> = parameters(&tool.input)
             .into_iter()
             .map(|(name, field)| {
                 let shown = writer.shown(&field.shape, &pascal(&format!("{}_{}", tool.name, snake(&field.name))));
@@ -91,13 +91,13 @@ pub(super) fn source(server: &str, tools: &[Wrapped]) -> String {
         );
         let pairs: Vec<String> = arguments
             .iter()
-            .map(|(name, field, _)| format!("{}: {name}", quoted(&field.name)))
+            .map(|(name, field, _)| format!("{}: {name}", quote(&field.name)))
             .collect();
-        let full = quoted(&format!("{server}.{}", tool.tool));
+        let full = quote(&format!("{server}.{}", tool.tool));
         let _ = writeln!(
             functions,
             "        return _cast({}, _call(self._program, {full}, {{{}}}))",
-            quoted(&result),
+            quote(&result),
             pairs.join(", ")
         );
     }
@@ -109,8 +109,8 @@ pub(super) fn source(server: &str, tools: &[Wrapped]) -> String {
 }
 
 /// The parameters of a function, each with a name of its own.
-pub(super) fn parameters(fields: &[Field]) -> Vec<(String, &Field)> {
-    let mut names = Names::default();
+pub(super) fn parameters(fields: &[ShapeField]) -> Vec<(String, &ShapeField)> {
+    let mut names = UsedNames::default();
     fields
         .iter()
         .map(|field| (names.unique(&snake(&field.name)), field))
@@ -120,7 +120,7 @@ pub(super) fn parameters(fields: &[Field]) -> Vec<(String, &Field)> {
 /// The types of nested objects.
 struct Types<'a> {
     text: &'a mut String,
-    names: &'a mut Names,
+    names: &'a mut UsedNames,
 }
 
 impl Types<'_> {
@@ -134,7 +134,7 @@ impl Types<'_> {
             Shape::Number => "float".to_owned(),
             Shape::String => "str".to_owned(),
             Shape::Words(words) => {
-                let words: Vec<String> = words.iter().map(|word| quoted(word)).collect();
+                let words: Vec<String> = words.iter().map(|word| quote(word)).collect();
                 format!("Literal[{}]", words.join(", "))
             }
             Shape::List(item) => format!("list[{}]", self.shown(item, &format!("{name}Item"))),
@@ -153,9 +153,9 @@ impl Types<'_> {
                     } else {
                         format!("NotRequired[{shown}]")
                     };
-                    let _ = writeln!(entries, "    {}: {},", quoted(&field.name), quoted(&shown));
+                    let _ = writeln!(entries, "    {}: {},", quote(&field.name), quote(&shown));
                 }
-                let _ = write!(self.text, "\n{name} = TypedDict({}, {{\n{entries}}})\n", quoted(&name));
+                let _ = write!(self.text, "\n{name} = TypedDict({}, {{\n{entries}}})\n", quote(&name));
                 name
             }
         }

@@ -4,8 +4,8 @@ use std::fmt::Write as _;
 
 use super::{
     Wrapped,
-    names::{Names, pascal, snake},
-    shape::{Field, Shape},
+    names::{UsedNames, pascal, snake},
+    shape::{Shape, ShapeField},
 };
 use crate::output::clean;
 
@@ -85,7 +85,7 @@ fn call<T: for<'a> Deserialize<'a>>(program: &str, name: &str, arguments: &impl 
 pub(super) fn source(server: &str, tools: &[Wrapped]) -> String {
     let mut types = String::new();
     let mut functions = String::new();
-    let mut names = Names::with(&USED);
+    let mut names = UsedNames::with(&USED);
     let class = names.unique(&pascal(&snake(server)));
     for tool in tools {
         let mut writer = Types {
@@ -113,7 +113,7 @@ pub(super) fn source(server: &str, tools: &[Wrapped]) -> String {
 /// The types of objects.
 struct Types<'a> {
     text: &'a mut String,
-    names: &'a mut Names,
+    names: &'a mut UsedNames,
 }
 
 impl Types<'_> {
@@ -140,7 +140,7 @@ impl Types<'_> {
 
     fn words(&mut self, words: &[String], name: &str, of: &str) -> String {
         let name = self.names.unique(name);
-        let mut variants = Names::with(&["Self"]);
+        let mut variants = UsedNames::with(&["Self"]);
         let _ = write!(
             self.text,
             "\n/// A word of `{of}`.\n#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]\npub enum {name} {{\n"
@@ -161,9 +161,9 @@ impl Types<'_> {
         name
     }
 
-    fn object(&mut self, fields: &[Field], name: &str, of: &str) -> String {
+    fn object(&mut self, fields: &[ShapeField], name: &str, of: &str) -> String {
         let name = self.names.unique(name);
-        let mut known = Names::default();
+        let mut known = UsedNames::default();
         let mut entries = String::new();
         for field in fields {
             let member = known.unique(&snake(&field.name));

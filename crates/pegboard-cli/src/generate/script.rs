@@ -3,8 +3,8 @@
 use std::fmt::Write as _;
 
 use super::{
-    Wrapped, python, quoted_in_python as quoted,
-    shape::{Field, Shape},
+    Wrapped, python, quoted_in_python as quote,
+    shape::{Shape, ShapeField},
 };
 
 const START: &str = r#"
@@ -61,12 +61,12 @@ if __name__ == "__main__":
 pub(super) fn source(server: &str, tools: &[Wrapped]) -> String {
     let mut table = "TOOLS = {\n".to_owned();
     for tool in tools {
-        let full = quoted(&format!("{server}.{}", tool.tool));
+        let full = quote(&format!("{server}.{}", tool.tool));
         let _ = writeln!(
             table,
             "    {}: ({full}, {}, [",
-            quoted(&tool.name.replace('_', "-")),
-            quoted(&tool.description)
+            quote(&tool.name.replace('_', "-")),
+            quote(&tool.description)
         );
         for (name, field) in python::parameters(&tool.input) {
             // `--help` is the script's own.
@@ -74,26 +74,26 @@ pub(super) fn source(server: &str, tools: &[Wrapped]) -> String {
                 "help" => "help-value".to_owned(),
                 name => name.replace('_', "-"),
             };
-            let flag = quoted(&format!("--{flag}"));
-            let destination = quoted(&format!("arg_{name}"));
+            let flag = quote(&format!("--{flag}"));
+            let destination = quote(&format!("arg_{name}"));
             let _ = writeln!(
                 table,
                 "        ({flag}, {destination}, {}, {}),",
-                quoted(&field.name),
+                quote(&field.name),
                 options(field)
             );
         }
         table.push_str("    ]),\n");
     }
     table.push_str("}\n");
-    let description = quoted(&format!("The tools of the server {server}."));
+    let description = quote(&format!("The tools of the server {server}."));
     format!(
         "#!/usr/bin/env python3\n# Made by `pegboard generate cli {server}`. Changes are lost when it is made again.\n{START}\nDESCRIPTION = {description}\n{table}{END}"
     )
 }
 
 /// The options of an argument for `argparse`.
-fn options(field: &Field) -> String {
+fn options(field: &ShapeField) -> String {
     let required = if field.is_required { "True" } else { "False" };
     let mut help = field.description.clone();
     let kind = match &field.shape {
@@ -102,7 +102,7 @@ fn options(field: &Field) -> String {
         Shape::Number => "\"type\": float, \"metavar\": \"NUMBER\"".to_owned(),
         Shape::Boolean => "\"type\": _boolean, \"metavar\": \"true|false\"".to_owned(),
         Shape::Words(words) => {
-            let choices: Vec<String> = words.iter().map(|word| quoted(word)).collect();
+            let choices: Vec<String> = words.iter().map(|word| quote(word)).collect();
             let choices = choices.join(", ");
             // Some versions of argparse fail to wrap a usage line with whitespace other than single spaces.
             match words.iter().any(|word| has_unusual_space(word)) {
@@ -119,7 +119,7 @@ fn options(field: &Field) -> String {
         }
         _ => "\"type\": _json, \"metavar\": \"JSON\"".to_owned(),
     };
-    let help = quoted(&help.replace('%', "%%"));
+    let help = quote(&help.replace('%', "%%"));
     format!("{{\"required\": {required}, \"help\": {help}, {kind}}}")
 }
 

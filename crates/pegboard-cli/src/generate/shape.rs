@@ -19,13 +19,13 @@ pub(super) enum Shape {
     List(Box<Self>),
     /// An object whose keys are not known.
     Map(Box<Self>),
-    Object(Vec<Field>),
+    Object(Vec<ShapeField>),
     Either(Vec<Self>),
 }
 
 /// A field of an object.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct Field {
+pub(super) struct ShapeField {
     pub(super) name: String,
     pub(super) description: String,
     pub(super) is_required: bool,
@@ -33,19 +33,19 @@ pub(super) struct Field {
 }
 
 impl Shape {
-    pub(super) fn of(schema: &Value) -> Self {
-        of(schema, schema, 0)
+    pub(super) fn from_schema(schema: &Value) -> Self {
+        read(schema, schema, 0)
     }
 }
 
-fn of(schema: &Value, root: &Value, depth: usize) -> Shape {
+fn read(schema: &Value, root: &Value, depth: usize) -> Shape {
     let Value::Object(map) = schema else { return Shape::Any };
     if depth > MAX_DEPTH {
         return Shape::Any;
     }
     if let Some(Value::String(reference)) = map.get("$ref") {
         let found = reference.strip_prefix('#').and_then(|pointer| root.pointer(pointer));
-        return found.map_or(Shape::Any, |found| of(found, root, depth + 1));
+        return found.map_or(Shape::Any, |found| read(found, root, depth + 1));
     }
     if let Some(Value::Array(values)) = map.get("enum") {
         let words: Option<Vec<String>> = values.iter().map(|value| value.as_str().map(str::to_owned)).collect();
@@ -56,21 +56,21 @@ fn of(schema: &Value, root: &Value, depth: usize) -> Shape {
     }
     for key in ["anyOf", "oneOf"] {
         if let Some(Value::Array(schemas)) = map.get(key) {
-            return either(schemas.iter().map(|schema| of(schema, root, depth + 1)).collect());
+            return either(schemas.iter().map(|schema| read(schema, root, depth + 1)).collect());
         }
     }
     match map.get("type") {
         Some(Value::Array(types)) => {
-            let one = |name: &Value| typed(name.as_str().unwrap_or_default(), map, root, depth);
+            let one = |name: &Value| type_arguments(name.as_str().unwrap_or_default(), map, root, depth);
             either(types.iter().map(one).collect())
         }
-        Some(Value::String(name)) => typed(name, map, root, depth),
-        _ if map.contains_key("properties") => typed("object", map, root, depth),
+        Some(Value::String(name)) => type_arguments(name, map, root, depth),
+        _ if map.contains_key("properties") => type_arguments("object", map, root, depth),
         _ => Shape::Any,
     }
 }
 
-fn typed(name: &str, map: &Map<String, Value>, root: &Value, depth: usize) -> Shape {
+fn type_arguments(name: &str, map: &Map<String, Value>, root: &Value, depth: usize) -> Shape {
     match name {
         "null" => Shape::Null,
         "boolean" => Shape::Boolean,
@@ -78,7 +78,8 @@ fn typed(name: &str, map: &Map<String, Value>, root: &Value, depth: usize) -> Sh
         "number" => Shape::Number,
         "string" => Shape::String,
         "array" => Shape::List(Box::new(
-            map.get("items").map_or(Shape::Any, |items| of(items, root, depth + 1)),
+            map.get("items")
+                .map_or(Shape::Any, |items| read(items, root, depth + 1)),
         )),
         "object" => match map.get("properties") {
             Some(Value::Object(properties)) if !properties.is_empty() => {
@@ -86,7 +87,7 @@ fn typed(name: &str, map: &Map<String, Value>, root: &Value, depth: usize) -> Sh
             }
             _ => {
                 let rest = map.get("additionalProperties");
-                Shape::Map(Box::new(rest.map_or(Shape::Any, |rest| of(rest, root, depth + 1))))
+                Shape::Map(Box::new(rest.map_or(Shape::Any, |rest| read(rest, root, depth + 1))))
             }
         },
         _ => Shape::Any,
@@ -94,7 +95,7 @@ fn typed(name: &str, map: &Map<String, Value>, root: &Value, depth: usize) -> Sh
 }
 
 /// The fields of an object, those that are required first.
-fn fields(properties: &Map<String, Value>, map: &Map<String, Value>, root: &Value, depth: usize) -> Vec<Field> {
+fn fields(properties: &Map<String, Value>, map: &Map<String, Value>, root: &Value, depth: usize) -> Vec<ShapeField> {
     let required: Vec<&str> = map
         .get("required")
         .and_then(Value::as_array)
@@ -102,13 +103,13 @@ fn fields(properties: &Map<String, Value>, map: &Map<String, Value>, root: &Valu
         .flatten()
         .filter_map(Value::as_str)
         .collect();
-    let one = |(name, schema): (&String, &Value)| Field {
+    let one = |(name, schema): (&String, &Value)| ShapeField {
         name: name.clone(),
         description: super::one_paragraph(schema.get("description").and_then(Value::as_str).unwrap_or_default()),
         is_required: required.contains(&name.as_str()),
-        shape: of(schema, root, depth + 1),
+        shape: read(schema, root, depth + 1),
     };
-    let mut fields: Vec<Field> = properties.iter().map(one).collect();
+    let mut fields: Vec<ShapeField> = properties.iter().map(one).collect();
     fields.sort_by_key(|field| !field.is_required);
     fields
 }

@@ -4,9 +4,9 @@ use std::fmt::Write as _;
 
 use super::{
     Wrapped,
-    names::{Names, camel, pascal, snake},
-    one_paragraph, quoted,
-    shape::{Field, Shape},
+    names::{UsedNames, camel, pascal, snake},
+    one_paragraph, quote,
+    shape::{Shape, ShapeField},
 };
 
 /// Names that a class must not have: those of the code below, and the globals it uses.
@@ -88,21 +88,21 @@ pub(super) fn source(server: &str, tools: &[Wrapped]) -> String {
         let _ = writeln!(
             text,
             "\n/** The arguments of {}. */\nexport type {name}Args = {};",
-            quoted(&one_paragraph(&tool.tool)),
+            quote(&one_paragraph(&tool.tool)),
             object(&tool.input, 0)
         );
         let _ = writeln!(
             text,
             "\n/** The result of {}. */\nexport type {name}Result = {};",
-            quoted(&one_paragraph(&tool.tool)),
+            quote(&one_paragraph(&tool.tool)),
             result(&tool.output)
         );
     }
-    let class = Names::with(&USED).unique(&pascal(&snake(server)));
+    let class = UsedNames::with(&USED).unique(&pascal(&snake(server)));
     let _ = writeln!(
         text,
         "\n/** The tools of the server {}. */\nexport class {class} {{",
-        quoted(server)
+        quote(server)
     );
     // Private names cannot be those of tools, and Node can run plain fields without a compiler.
     text.push_str(
@@ -115,7 +115,7 @@ pub(super) fn source(server: &str, tools: &[Wrapped]) -> String {
         } else {
             " = {}"
         };
-        let full = quoted(&format!("{server}.{}", tool.tool));
+        let full = quote(&format!("{server}.{}", tool.tool));
         let _ = write!(
             text,
             "\n  /** {} */\n  async {function}(args: {name}Args{optional}): Promise<{name}Result> {{\n    \
@@ -136,30 +136,30 @@ pub(super) fn source(server: &str, tools: &[Wrapped]) -> String {
 fn result(output: &Shape) -> String {
     match output {
         Shape::Any => "unknown".to_owned(),
-        shape => shown(shape, 0),
+        shape => show(shape, 0),
     }
 }
 
-fn shown(shape: &Shape, depth: usize) -> String {
+fn show(shape: &Shape, depth: usize) -> String {
     match shape {
         Shape::Any => "unknown".to_owned(),
         Shape::Null => "null".to_owned(),
         Shape::Boolean => "boolean".to_owned(),
         Shape::Integer | Shape::Number => "number".to_owned(),
         Shape::String => "string".to_owned(),
-        Shape::Words(words) => words.iter().map(|word| quoted(word)).collect::<Vec<_>>().join(" | "),
-        Shape::List(item) => format!("Array<{}>", shown(item, depth)),
-        Shape::Map(value) => format!("Record<string, {}>", shown(value, depth)),
+        Shape::Words(words) => words.iter().map(|word| quote(word)).collect::<Vec<_>>().join(" | "),
+        Shape::List(item) => format!("Array<{}>", show(item, depth)),
+        Shape::Map(value) => format!("Record<string, {}>", show(value, depth)),
         Shape::Object(fields) => object(fields, depth),
         Shape::Either(shapes) => shapes
             .iter()
-            .map(|shape| shown(shape, depth))
+            .map(|shape| show(shape, depth))
             .collect::<Vec<_>>()
             .join(" | "),
     }
 }
 
-fn object(fields: &[Field], depth: usize) -> String {
+fn object(fields: &[ShapeField], depth: usize) -> String {
     if fields.is_empty() {
         return "Record<string, unknown>".to_owned();
     }
@@ -173,8 +173,8 @@ fn object(fields: &[Field], depth: usize) -> String {
         let _ = writeln!(
             text,
             "{indent}{}{mark}: {};",
-            quoted(&field.name),
-            shown(&field.shape, depth + 1)
+            quote(&field.name),
+            show(&field.shape, depth + 1)
         );
     }
     text + &"  ".repeat(depth) + "}"

@@ -12,7 +12,7 @@ use tracing::{
 pub(super) struct EventFields(Vec<(&'static str, String)>);
 
 impl EventFields {
-    pub(super) fn of(event: &Event<'_>) -> Self {
+    pub(super) fn read(event: &Event<'_>) -> Self {
         let mut fields = Self::default();
         event.record(&mut fields);
         fields
@@ -42,7 +42,7 @@ impl Visit for EventFields {
 }
 
 /// Undoes `escape_debug`, with which the library quotes what servers wrote. Quotes may be escaped or not.
-pub(super) fn unescaped(text: &str) -> String {
+pub(super) fn unescape(text: &str) -> String {
     let mut plain = String::with_capacity(text.len());
     let mut rest = text.chars();
     while let Some(c) = rest.next() {
@@ -81,8 +81,8 @@ mod tests {
             r#"{"a":"\"\\\u001b"}"#,
         ] {
             let quoted = text.escape_debug().to_string();
-            assert_eq!(unescaped(&quoted), text);
-            assert_eq!(unescaped(&quoted.replace("\\\"", "\"")), text);
+            assert_eq!(unescape(&quoted), text);
+            assert_eq!(unescape(&quoted.replace("\\\"", "\"")), text);
         }
     }
 }

@@ -31,7 +31,7 @@ struct Collect;
 
 impl<S: Subscriber> Layer<S> for Collect {
     fn on_event(&self, event: &Event<'_>, _: Context<'_, S>) {
-        let mut fields = Fields::default();
+        let mut fields = NoiseFields::default();
         event.record(&mut fields);
         let mut lines = LINES.lock();
         if lines.len() < MAX_LINES {
@@ -41,12 +41,12 @@ impl<S: Subscriber> Layer<S> for Collect {
 }
 
 #[derive(Default)]
-struct Fields {
+struct NoiseFields {
     server: String,
     line: String,
 }
 
-impl Visit for Fields {
+impl Visit for NoiseFields {
     fn record_str(&mut self, field: &Field, value: &str) {
         match field.name() {
             "server" => value.clone_into(&mut self.server),

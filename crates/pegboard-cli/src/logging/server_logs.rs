@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use tracing::{Event, Level, Subscriber};
 use tracing_subscriber::{Layer, filter::Targets, layer::Context, registry::LookupSpan};
 
-use super::event_fields::{EventFields, unescaped};
+use super::event_fields::{EventFields, unescape};
 
 /// The targets of the library's events about what servers write.
 const STDERR: &str = "pegboard::stderr";
@@ -25,10 +25,10 @@ const MAX_SERVERS: usize = 256;
 
 /// What servers wrote. Clones share it.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct ServerLogs(Arc<Mutex<Kept>>);
+pub(crate) struct ServerLogs(Arc<Mutex<KeptLines>>);
 
 #[derive(Debug, Default)]
-struct Kept {
+struct KeptLines {
     lines: BTreeMap<String, VecDeque<LogLine>>,
     /// The number of lines so far.
     count: u64,
@@ -84,7 +84,7 @@ impl ServerLogs {
 
 impl<S: Subscriber> Layer<S> for ServerLogs {
     fn on_event(&self, event: &Event<'_>, _: Context<'_, S>) {
-        let fields = EventFields::of(event);
+        let fields = EventFields::read(event);
         let (Some(server), Some(text)) = (fields.get("server"), fields.get("text")) else {
             return;
         };
@@ -94,8 +94,8 @@ impl<S: Subscriber> Layer<S> for ServerLogs {
             number: 0,
             at: Timestamp::now(),
             level,
-            logger: logger.map(unescaped),
-            text: unescaped(text),
+            logger: logger.map(unescape),
+            text: unescape(text),
         };
         self.keep(server, line);
     }

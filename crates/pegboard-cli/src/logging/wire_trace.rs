@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use tracing::{Event, Level, Subscriber};
 use tracing_subscriber::{Layer, filter::Targets, layer::Context, registry::LookupSpan};
 
-use super::event_fields::{EventFields, unescaped};
+use super::event_fields::{EventFields, unescape};
 
 /// The target of the library's trace of messages.
 const WIRE: &str = "pegboard::wire";
@@ -56,7 +56,7 @@ where
 
 impl<S: Subscriber> Layer<S> for WireTrace {
     fn on_event(&self, event: &Event<'_>, _: Context<'_, S>) {
-        let line = line(&EventFields::of(event), Timestamp::now()).to_string() + "\n";
+        let line = line(&EventFields::read(event), Timestamp::now()).to_string() + "\n";
         let mut file = self.0.lock();
         // A full disk must not stop the command that is traced.
         if let Err(error) = file.write_all(line.as_bytes()) {
@@ -71,7 +71,7 @@ fn line(fields: &EventFields, at: Timestamp) -> Value {
     let messages: Vec<&str> = fields.all("message").collect();
     // The text of the event comes before its fields, of which one is called `message` too.
     let (what, text) = match messages.as_slice() {
-        [what, text] => (*what, Some(unescaped(text))),
+        [what, text] => (*what, Some(unescape(text))),
         [what] => (*what, None),
         _ => ("", None),
     };

@@ -7,7 +7,7 @@ use serde_json::Value;
 use tracing::{Event, Level, Subscriber};
 use tracing_subscriber::{Layer, filter::Targets, layer::Context, registry::LookupSpan};
 
-use super::event_fields::{EventFields, unescaped};
+use super::event_fields::{EventFields, unescape};
 
 /// The target of the library's trace of messages. The library has masked them.
 const WIRE: &str = "pegboard::wire";
@@ -41,7 +41,7 @@ struct Watch;
 
 impl<S: Subscriber> Layer<S> for Watch {
     fn on_event(&self, event: &Event<'_>, _: Context<'_, S>) {
-        let fields = EventFields::of(event);
+        let fields = EventFields::read(event);
         // The text of the event comes before its field of the same name.
         let messages: Vec<&str> = fields.all("message").collect();
         let (Some(server), [what, text]) = (fields.get("server"), messages.as_slice()) else {
@@ -61,14 +61,14 @@ impl Exchanged {
     /// Notes a message from the server as the library quotes it.
     fn note(&mut self, quoted: &str) {
         if self.other_json.is_none() && is_other_json(quoted) {
-            self.other_json = Some(unescaped(quoted).chars().take(MAX_SHOWN).collect());
+            self.other_json = Some(unescape(quoted).chars().take(MAX_SHOWN).collect());
         }
     }
 }
 
 /// Whether a text is complete JSON without the member that every message has. The library marks a text that it has cut with an ellipsis.
 fn is_other_json(quoted: &str) -> bool {
-    !quoted.ends_with('…') && !quoted.contains("jsonrpc") && serde_json::from_str::<Value>(&unescaped(quoted)).is_ok()
+    !quoted.ends_with('…') && !quoted.contains("jsonrpc") && serde_json::from_str::<Value>(&unescape(quoted)).is_ok()
 }
 
 #[cfg(test)]

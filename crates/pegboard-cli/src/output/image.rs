@@ -21,13 +21,16 @@ pub(crate) enum Graphics {
 
 impl Graphics {
     /// The protocol of the terminal on stdout, if it is known to have one.
-    pub(crate) fn of_stdout() -> Option<Self> {
+    pub(crate) fn detect() -> Option<Self> {
         let variable = |name: &str| std::env::var(name).unwrap_or_default();
-        io::stdout().is_terminal().then(|| Self::of(variable)).flatten()
+        io::stdout()
+            .is_terminal()
+            .then(|| Self::detect_from(variable))
+            .flatten()
     }
 
     /// Terminals announce themselves by environment variables only. Inside a multiplexer the sequences would not arrive.
-    fn of(variable: impl Fn(&str) -> String) -> Option<Self> {
+    fn detect_from(variable: impl Fn(&str) -> String) -> Option<Self> {
         let (term, program) = (variable("TERM"), variable("TERM_PROGRAM"));
         if !variable("TMUX").is_empty() || term.starts_with("screen") || term.starts_with("tmux") || term == "dumb" {
             return None;
@@ -81,7 +84,7 @@ mod tests {
     use super::*;
 
     fn terminal(variables: &[(&str, &str)]) -> Option<Graphics> {
-        Graphics::of(|name| {
+        Graphics::detect_from(|name| {
             let found = variables.iter().find(|(key, _)| *key == name);
             found.map_or_else(String::new, |(_, value)| (*value).to_owned())
         })

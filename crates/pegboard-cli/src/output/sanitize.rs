@@ -27,7 +27,7 @@ pub(crate) fn one_line(text: &str) -> String {
 }
 
 /// Like [`clean`], with later lines indented, so that a server's text cannot forge a line of ours such as `hint: …`.
-pub(crate) fn indented(text: &str) -> String {
+pub(crate) fn indent(text: &str) -> String {
     clean(text.trim_end()).replace('\n', "\n  ")
 }
 
@@ -91,7 +91,7 @@ mod tests {
 
     #[test]
     fn later_lines_cannot_pass_for_ours() {
-        assert_eq!(indented("down\nhint: trust me\n"), "down\n  hint: trust me");
+        assert_eq!(indent("down\nhint: trust me\n"), "down\n  hint: trust me");
         assert_eq!(one_line(" a\n b\tc\r\n"), "a b c");
     }
 }

@@ -3,7 +3,7 @@
 use unicode_width::UnicodeWidthStr as _;
 
 /// A line broken at spaces; later lines are indented. Words that are too long are kept whole, so that commands can be copied.
-pub(crate) fn wrapped(line: &str, room: Option<usize>, indent: usize) -> String {
+pub(crate) fn wrap(line: &str, room: Option<usize>, indent: usize) -> String {
     let Some(room) = room else { return line.to_owned() };
     let (mut text, mut taken) = (String::new(), 0);
     for word in line.split(' ') {

@@ -6,7 +6,7 @@ use serde_json::{Map, Value, value::RawValue};
 /// A line of a recording.
 #[derive(Debug, Serialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
-pub(super) enum Line {
+pub(super) enum RecordedLine {
     Server(About),
     Exchange(Answered),
 }
@@ -31,23 +31,23 @@ pub(super) struct Answered {
     pub(super) error: Option<Value>,
 }
 
-impl Line {
+impl RecordedLine {
     pub(super) fn read(text: &str) -> serde_json::Result<Self> {
         #[derive(Deserialize)]
         #[serde(rename_all = "snake_case")]
-        enum Kind {
+        enum LineKind {
             Server,
             Exchange,
         }
         #[derive(Deserialize)]
         struct Tag {
-            kind: Kind,
+            kind: LineKind,
         }
         // A tagged enum would read the text of a result into a tree.
         let tag: Tag = serde_json::from_str(text)?;
         Ok(match tag.kind {
-            Kind::Server => Self::Server(serde_json::from_str(text)?),
-            Kind::Exchange => Self::Exchange(serde_json::from_str(text)?),
+            LineKind::Server => Self::Server(serde_json::from_str(text)?),
+            LineKind::Exchange => Self::Exchange(serde_json::from_str(text)?),
         })
     }
 }

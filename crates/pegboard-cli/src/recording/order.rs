@@ -63,13 +63,13 @@ impl Order {
 
 impl<'de> Deserialize<'de> for Order {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_any(Reader)
+        deserializer.deserialize_any(RecordingReader)
     }
 }
 
-struct Reader;
+struct RecordingReader;
 
-impl<'de> Visitor<'de> for Reader {
+impl<'de> Visitor<'de> for RecordingReader {
     type Value = Order;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

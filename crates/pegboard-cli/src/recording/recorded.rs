@@ -16,7 +16,7 @@ use pegboard_gateway::{
 use serde_json::{Map, Value, json, value::RawValue};
 
 use super::{
-    exchange::{About, Answered, Line},
+    exchange::{About, Answered, RecordedLine},
     order::Order,
 };
 
@@ -56,7 +56,7 @@ impl Draft {
         options.write(true);
         if path.metadata().is_ok_and(|known| !known.is_file()) {
             // A pipe or a device cannot be replaced.
-            return Ok(Self::of(options.open(&path)?, None));
+            return Ok(Self::new(options.open(&path)?, None));
         }
         let Some(name) = path.file_name() else {
             return Err(io::ErrorKind::InvalidFilename.into());
@@ -65,10 +65,10 @@ impl Draft {
         #[cfg(unix)]
         std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
         let draft = path.with_file_name(format!(".{}.{}.draft", name.to_string_lossy(), std::process::id()));
-        Ok(Self::of(options.open(&draft)?, Some((draft, path))))
+        Ok(Self::new(options.open(&draft)?, Some((draft, path))))
     }
 
-    fn of(file: File, paths: Option<(PathBuf, PathBuf)>) -> Self {
+    fn new(file: File, paths: Option<(PathBuf, PathBuf)>) -> Self {
         Self {
             file,
             paths,
@@ -112,12 +112,12 @@ impl Recorder {
         Ok(Self { draft, masker })
     }
 
-    fn write(&self, line: &Line) {
+    fn write(&self, line: &RecordedLine) {
         let masked = self.masked(line);
         let mut draft = self.draft.lock();
         // A full disk must not stop the run that is recorded.
         match masked.and_then(|masked| draft.add(&masked).map_err(|error| error.to_string())) {
-            Ok(()) if matches!(line, Line::Exchange(_)) => draft.replace(),
+            Ok(()) if matches!(line, RecordedLine::Exchange(_)) => draft.replace(),
             Ok(()) => {}
             Err(problem) => {
                 draft.lost += 1;
@@ -127,7 +127,7 @@ impl Recorder {
     }
 
     /// The text of a line without secrets, with its keys in the order that they had.
-    fn masked(&self, line: &Line) -> Result<String, String> {
+    fn masked(&self, line: &RecordedLine) -> Result<String, String> {
         let failed = |error: serde_json::Error| error.to_string();
         let text = serde_json::to_string(line).map_err(failed)?;
         let order: Order = serde_json::from_str(&text).map_err(failed)?;
@@ -179,7 +179,7 @@ impl Service for Recorded {
     fn describe<'a>(&'a self, client: &'a Arc<Client>) -> BoxFuture<'a, Result<Description, RpcError>> {
         Box::pin(async move {
             let description = self.service.describe(client).await?;
-            self.recorder.write(&Line::Server(About {
+            self.recorder.write(&RecordedLine::Server(About {
                 at: now(),
                 server_info: description.server_info.clone(),
                 capabilities: description.capabilities.clone(),
@@ -198,7 +198,7 @@ impl Service for Recorded {
                 Ok(result) => (serde_json::from_slice::<Box<RawValue>>(result.json()).ok(), None),
                 Err(error) => (None, Some(json!(error))),
             };
-            self.recorder.write(&Line::Exchange(Answered {
+            self.recorder.write(&RecordedLine::Exchange(Answered {
                 at: now(),
                 method,
                 params,

@@ -9,7 +9,7 @@ use pegboard_gateway::{Answer, Client, Description, Exchange, RawResult, Request
 use pegboard_protocol::code;
 use serde_json::{Map, Value};
 
-use super::exchange::{About, Answered, Line, comparable};
+use super::exchange::{About, Answered, RecordedLine, comparable};
 
 /// Which recorded answer a request gets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
@@ -53,7 +53,7 @@ impl Replay {
         let lines: Vec<&str> = text.lines().collect();
         for (index, line) in lines.iter().enumerate().filter(|(_, line)| !line.trim().is_empty()) {
             let is_last = index + 1 == lines.len() && index > 0 && !text.ends_with('\n');
-            let line = match Line::read(line) {
+            let line = match RecordedLine::read(line) {
                 Err(error) if error.is_eof() && is_last => {
                     cut = Some(index + 1);
                     break;
@@ -62,7 +62,7 @@ impl Replay {
                 Ok(line) => line,
             };
             match line {
-                Line::Server(About {
+                RecordedLine::Server(About {
                     server_info,
                     capabilities,
                     instructions,
@@ -75,7 +75,7 @@ impl Replay {
                         ..Description::default()
                     });
                 }
-                Line::Exchange(Answered {
+                RecordedLine::Exchange(Answered {
                     method,
                     params,
                     result,

@@ -6,7 +6,7 @@ use rustls::{ClientConfig, RootCertStore, crypto::ring::default_provider};
 use serde_json::Value;
 use url::{Host, Url};
 
-use super::entry::Entry;
+use super::entry::RegistryEntry;
 
 /// The registry of the MCP project.
 pub(crate) const OFFICIAL: &str = "https://registry.modelcontextprotocol.io";
@@ -31,8 +31,8 @@ pub(crate) struct Registry {
 
 /// One page of the list of servers.
 #[derive(Debug, Default)]
-pub(crate) struct Page {
-    pub(crate) entries: Vec<Entry>,
+pub(crate) struct RegistryPage {
+    pub(crate) entries: Vec<RegistryEntry>,
     /// Where the next page begins.
     pub(crate) next: Option<String>,
     /// How many entries could not be read.
@@ -95,7 +95,7 @@ impl Registry {
     }
 
     /// A page of the newest versions of the servers whose names contain `word`.
-    pub(crate) async fn search(&self, word: &str, cursor: Option<&str>) -> Result<Page, RegistryError> {
+    pub(crate) async fn search(&self, word: &str, cursor: Option<&str>) -> Result<RegistryPage, RegistryError> {
         let mut url = self.base.clone();
         url.set_path(&format!("{}/v0.1/servers", self.base.path().trim_end_matches('/')));
         {
@@ -155,11 +155,11 @@ impl Registry {
 }
 
 /// Reads a page. One bad entry does not cost the others.
-fn page(document: &Value) -> Option<Page> {
+fn page(document: &Value) -> Option<RegistryPage> {
     let servers = document.get("servers")?.as_array()?;
-    let entries: Vec<Entry> = servers.iter().filter_map(Entry::read).collect();
+    let entries: Vec<RegistryEntry> = servers.iter().filter_map(RegistryEntry::read).collect();
     let next = document.pointer("/metadata/nextCursor").and_then(Value::as_str);
-    Some(Page {
+    Some(RegistryPage {
         unreadable: servers.len() - entries.len(),
         entries,
         next: next.filter(|next| !next.is_empty()).map(str::to_owned),

@@ -7,7 +7,7 @@ const OFFICIAL_META: &str = "io.modelcontextprotocol.registry/official";
 
 /// The newest version of a server.
 #[derive(Debug, Clone)]
-pub(crate) struct Entry {
+pub(crate) struct RegistryEntry {
     /// `namespace/name`; the namespace is the reverse DNS name of the publisher.
     pub(crate) name: String,
     pub(crate) title: Option<String>,
@@ -70,7 +70,7 @@ pub(crate) struct Input {
     pub(crate) variables: Vec<Self>,
 }
 
-impl Entry {
+impl RegistryEntry {
     /// Reads an entry; `None` if it lacks what every entry has.
     pub(crate) fn read(response: &Value) -> Option<Self> {
         let server = response.get("server")?;

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 
 use serde_json::{Map, Value, json};
 
-use super::entry::{Entry, Input, Package, Remote};
+use super::entry::{Input, Package, RegistryEntry, Remote};
 
 /// A way to run a server.
 #[derive(Debug, Clone)]
@@ -34,9 +34,12 @@ pub(crate) struct Need {
 pub(crate) type Given = BTreeMap<String, Option<String>>;
 
 /// The ways to run a server, those that work without more software first.
-pub(crate) fn ways(entry: &Entry, given: &Given) -> Vec<Way> {
-    let remotes = entry.remotes.iter().map(|remote| of_remote(remote, &entry.name, given));
-    let packages = entry.packages.iter().map(|package| of_package(package, given));
+pub(crate) fn ways(entry: &RegistryEntry, given: &Given) -> Vec<Way> {
+    let remotes = entry
+        .remotes
+        .iter()
+        .map(|remote| from_remote(remote, &entry.name, given));
+    let packages = entry.packages.iter().map(|package| from_package(package, given));
     let mut ways: Vec<Way> = remotes.chain(packages).collect();
     ways.sort_by_key(|way| (way.settings.is_err(), rank(&way.kind)));
     ways
@@ -47,7 +50,7 @@ fn rank(kind: &str) -> usize {
     order.iter().position(|known| *known == kind).unwrap_or(order.len())
 }
 
-fn of_remote(remote: &Remote, entry: &str, given: &Given) -> Way {
+fn from_remote(remote: &Remote, entry: &str, given: &Given) -> Way {
     let mut filling = Filling::new(given);
     filling.remote = Some(entry);
     let url = filling
@@ -85,7 +88,7 @@ fn of_remote(remote: &Remote, entry: &str, given: &Given) -> Way {
     }
 }
 
-fn of_package(package: &Package, given: &Given) -> Way {
+fn from_package(package: &Package, given: &Given) -> Way {
     let mut filling = Filling::new(given);
     let mut env = Map::new();
     for variable in &package.env {
@@ -96,7 +99,7 @@ fn of_package(package: &Package, given: &Given) -> Way {
     }
     let runtime = filling.arguments(&package.runtime_arguments);
     let arguments = filling.arguments(&package.arguments);
-    let command = checked(package)
+    let command = check(package)
         .and_then(|()| limits::check_env(&package.env, &env))
         .and_then(|()| limits::check_runtime(&package.kind, &runtime))
         .and_then(|()| command(package, &env, runtime, arguments));
@@ -123,7 +126,7 @@ fn of_package(package: &Package, given: &Given) -> Way {
 }
 
 /// Refuses a package that is not exactly one version of one package of the usual index, or that must be started by other means.
-fn checked(package: &Package) -> Result<(), String> {
+fn check(package: &Package) -> Result<(), String> {
     if package.transport != "stdio" {
         return Err(format!(
             "it is a {} server that has to be started first; start it, and add its URL",
@@ -157,9 +160,9 @@ fn command(
     runtime: Vec<String>,
     arguments: Vec<String>,
 ) -> Result<Vec<String>, String> {
-    let identifier = escaped(&package.identifier);
+    let identifier = escape(&package.identifier);
     let version = || match package.version.as_deref() {
-        Some(version) if version != "latest" => Ok(escaped(version)),
+        Some(version) if version != "latest" => Ok(escape(version)),
         _ => Err("it names no version, so what runs could change at any time".to_owned()),
     };
     let words = |words: &[&str]| words.iter().map(|word| (*word).to_owned()).collect::<Vec<_>>();
@@ -234,10 +237,10 @@ impl<'a> Filling<'a> {
             let value = self.input(input, name);
             let is_flag = input.value.is_none() && input.default.is_none() && !input.is_required;
             match (&input.name, value) {
-                (Some(flag), Some(value)) => words.extend([escaped(flag), value]),
+                (Some(flag), Some(value)) => words.extend([escape(flag), value]),
                 // A flag without a value, such as `--yes`.
                 (Some(flag), None) if is_flag && input.hint.is_none() && input.description.is_none() => {
-                    words.push(escaped(flag));
+                    words.push(escape(flag));
                 }
                 (None, Some(value)) => words.push(value),
                 (_, None) => {}
@@ -274,10 +277,10 @@ impl<'a> Filling<'a> {
             self.needs.push(need);
         }
         match (self.given.get(&name), &input.default) {
-            (Some(Some(given)), _) if !input.is_secret => Some(escaped(given)),
+            (Some(Some(given)), _) if !input.is_secret => Some(escape(given)),
             // A secret is not stored in the file.
             (Some(_), _) => Some(format!("${{{name}}}")),
-            (None, Some(default)) if input.is_required && !input.is_secret => Some(escaped(default)),
+            (None, Some(default)) if input.is_required && !input.is_secret => Some(escape(default)),
             (None, _) => input.is_required.then(|| format!("${{{name}}}")),
         }
     }
@@ -292,11 +295,11 @@ impl<'a> Filling<'a> {
             let is_name = !name.is_empty() && name.chars().all(|c| c.is_ascii_alphanumeric() || "_-.".contains(c));
             let end = start + 1 + name.len();
             if !is_name || !rest[end..].starts_with('}') || rest[..start].ends_with('$') {
-                filled.push_str(&escaped(&rest[..=start]));
+                filled.push_str(&escape(&rest[..=start]));
                 rest = &rest[start + 1..];
                 continue;
             }
-            filled.push_str(&escaped(&rest[..start]));
+            filled.push_str(&escape(&rest[..start]));
             let known = variables.iter().find(|known| known.name.as_deref() == Some(name));
             // Publishers forget to describe variables.
             let mut variable = known.cloned().unwrap_or_default();
@@ -304,14 +307,14 @@ impl<'a> Filling<'a> {
             variable.is_required |= is_required;
             match self
                 .value(&variable, name)
-                .or_else(|| variable.default.as_deref().map(escaped))
+                .or_else(|| variable.default.as_deref().map(escape))
             {
                 Some(value) => filled.push_str(&value),
                 None => is_complete = false,
             }
             rest = &rest[end + 1..];
         }
-        is_complete.then(|| filled + &escaped(rest))
+        is_complete.then(|| filled + &escape(rest))
     }
 }
 
@@ -336,7 +339,7 @@ fn variable_name(name: &str) -> String {
 }
 
 /// A text of the registry for the config, which expands no variable in it: an entry must not read the user's environment.
-fn escaped(text: &str) -> String {
+fn escape(text: &str) -> String {
     text.replace('$', "$$")
 }
 

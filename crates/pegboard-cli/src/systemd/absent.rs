@@ -7,7 +7,7 @@ use std::net::TcpListener;
 pub(crate) struct Notifier;
 
 impl Notifier {
-    pub(crate) fn of_environment() -> Self {
+    pub(crate) fn from_environment() -> Self {
         Self
     }
 

@@ -32,7 +32,7 @@ pub(crate) struct Notifier {
 
 /// The variables by which systemd says what it wants to be told.
 #[derive(Debug, Default)]
-struct Wanted {
+struct NotifyVariables {
     socket: Option<OsString>,
     watchdog_usec: Option<OsString>,
     watchdog_pid: Option<OsString>,
@@ -40,15 +40,15 @@ struct Wanted {
 
 impl Notifier {
     /// The notifier that the environment of this process asks for.
-    pub(crate) fn of_environment() -> Self {
-        Self::new(&Wanted {
+    pub(crate) fn from_environment() -> Self {
+        Self::new(&NotifyVariables {
             socket: std::env::var_os("NOTIFY_SOCKET"),
             watchdog_usec: std::env::var_os("WATCHDOG_USEC"),
             watchdog_pid: std::env::var_os("WATCHDOG_PID"),
         })
     }
 
-    fn new(wanted: &Wanted) -> Self {
+    fn new(wanted: &NotifyVariables) -> Self {
         let socket = wanted.socket.as_deref().filter(|name| !name.is_empty());
         let socket = socket.and_then(|name| {
             open(name)
@@ -107,7 +107,7 @@ impl Notifier {
     }
 }
 
-impl Wanted {
+impl NotifyVariables {
     fn watchdog(&self) -> Option<Duration> {
         let number = |text: &OsString| text.to_str()?.parse::<u64>().ok();
         let is_ours = match &self.watchdog_pid {
@@ -148,7 +148,7 @@ mod tests {
         );
         let manager = UnixDatagram::bind_addr(&SocketAddr::from_abstract_name(&name).unwrap()).unwrap();
         manager.set_nonblocking(true).unwrap();
-        let notifier = Notifier::new(&Wanted {
+        let notifier = Notifier::new(&NotifyVariables {
             socket: Some(format!("@{name}").into()),
             watchdog_usec: watchdog_usec.map(Into::into),
             watchdog_pid: watchdog_pid.map(|pid| pid.to_string().into()),
@@ -185,9 +185,9 @@ mod tests {
     #[test]
     fn without_a_usable_socket_nothing_is_said() {
         for name in [None, Some(""), Some("relative"), Some("/nonexistent/socket")] {
-            let notifier = Notifier::new(&Wanted {
+            let notifier = Notifier::new(&NotifyVariables {
                 socket: name.map(Into::into),
-                ..Wanted::default()
+                ..NotifyVariables::default()
             });
             notifier.ready("x");
             notifier.stopping();

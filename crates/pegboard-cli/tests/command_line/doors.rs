@@ -87,7 +87,7 @@ fn the_token_of_the_user_stays_and_only_the_user_can_read_it() {
     let first = read(&Served::start(&home, &[]));
     assert_eq!(read(&Served::start(&home, &["--no-socket"])), first);
     // Where tokens are configured, these count alone.
-    let digest = pegboard::config::TokenDigest::of("pgb_x");
+    let digest = pegboard::config::TokenDigest::compute("pgb_x");
     home.config(&format!("[serve.tokens.x]\nsha256 = '{digest}'\n"));
     let served = Served::start(&home, &["--no-socket"]);
     assert_eq!(served.document["token_file"], Value::Null);

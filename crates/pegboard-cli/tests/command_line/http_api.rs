@@ -255,7 +255,7 @@ fn a_stream_of_events_does_not_hold_up_the_end() {
 #[test]
 fn the_scopes_of_the_config_hold_and_change_with_a_reload() {
     let token = |scopes: &str| {
-        let digest = pegboard::config::TokenDigest::of("pgb_ops");
+        let digest = pegboard::config::TokenDigest::compute("pgb_ops");
         format!("[serve.tokens.ops]\nsha256 = '{digest}'\nscopes = [{scopes}]\n")
     };
     let home = home(&token("'admin', 'read'"));

@@ -30,7 +30,7 @@ fn home(settings: &str) -> Home {
 }
 
 fn token(name: &str, more: &str) -> String {
-    let digest = TokenDigest::of(&format!("pgb_{name}"));
+    let digest = TokenDigest::compute(&format!("pgb_{name}"));
     format!("[serve.tokens.{name}]\nsha256 = '{digest}'\n{more}\n")
 }
 

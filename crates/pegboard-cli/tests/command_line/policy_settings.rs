@@ -371,7 +371,7 @@ fn every_setting_that_decides_about_calls_holds_at_every_door() {
 fn every_setting_of_a_view_holds_for_its_tokens() {
     let home = Home::new();
     let tokens = VIEWS.iter().map(|(_, view, ..)| {
-        let digest = pegboard::config::TokenDigest::of(&format!("pgb_{view}"));
+        let digest = pegboard::config::TokenDigest::compute(&format!("pgb_{view}"));
         format!("[serve.tokens.{view}]\nsha256 = '{digest}'\nview = '{view}'\n")
     });
     let tokens: String = tokens.collect();

@@ -35,7 +35,7 @@ fn home(settings: &str) -> Home {
 }
 
 fn token(name: &str, more: &str) -> String {
-    let digest = pegboard::config::TokenDigest::of(&format!("pgb_{name}"));
+    let digest = pegboard::config::TokenDigest::compute(&format!("pgb_{name}"));
     format!("[serve.tokens.{name}]\nsha256 = '{digest}'\n{more}\n")
 }
 

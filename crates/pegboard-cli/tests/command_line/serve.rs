@@ -28,7 +28,7 @@ fn home(settings: &str) -> Home {
 
 /// The digest of `pgb_alice`.
 fn alice(more: &str) -> String {
-    let digest = pegboard::config::TokenDigest::of("pgb_alice");
+    let digest = pegboard::config::TokenDigest::compute("pgb_alice");
     format!("[serve.tokens.alice]\nsha256 = '{digest}'\n{more}\n")
 }
 
@@ -349,7 +349,7 @@ fn further_requests_are_refused_at_once_with_a_time_to_retry() {
 
 #[test]
 fn a_token_lets_its_holder_in_until_it_expires() {
-    let past = pegboard::config::TokenDigest::of("pgb_past");
+    let past = pegboard::config::TokenDigest::compute("pgb_past");
     let home = home(&format!(
         "{}\n[serve.tokens.past]\nsha256 = '{past}'\nexpires = '2020-01-01T00:00:00Z'\n",
         alice("expires = '2900-01-01T00:00:00Z'")

@@ -17,7 +17,7 @@ fn home(tokens: &[(&str, &str)]) -> Home {
     let entry = home.entry("fx", fake, "stop_timeout = '200ms'");
     let mut config = format!("audit = '{}'\n", home.path("audit.jsonl").display());
     for (name, more) in tokens {
-        let digest = pegboard::config::TokenDigest::of(&format!("pgb_{name}"));
+        let digest = pegboard::config::TokenDigest::compute(&format!("pgb_{name}"));
         config += &format!("[serve.tokens.{name}]\nsha256 = '{digest}'\n{more}\n");
     }
     home.config(&format!("{config}{entry}"));
@@ -42,7 +42,7 @@ fn the_servers_of_a_removed_token_end_with_it() {
     let fake = FakeServer::new("fx").tool(Tool::new("read").answers_text("read it"));
     let entry = home.entry("fx", fake, "scope = 'session'\nstop_timeout = '200ms'");
     let token = |name: &str| {
-        let digest = pegboard::config::TokenDigest::of(&format!("pgb_{name}"));
+        let digest = pegboard::config::TokenDigest::compute(&format!("pgb_{name}"));
         format!("[serve.tokens.{name}]\nsha256 = '{digest}'\nscopes = ['read', 'call']\n")
     };
     home.config(&(token("one") + &token("two") + &entry));

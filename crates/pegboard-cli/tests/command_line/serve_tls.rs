@@ -104,7 +104,7 @@ fn clients_reach_the_gateway_over_tls() {
 #[test]
 fn an_encrypted_gateway_beyond_loopback_has_no_warning() {
     let (home, _) = home();
-    let digest = pegboard::config::TokenDigest::of("pgb_alice");
+    let digest = pegboard::config::TokenDigest::compute("pgb_alice");
     let config = fs::read_to_string(home.path(".config/pegboard/pegboard.toml")).unwrap();
     home.config(&format!("[serve.tokens.alice]\nsha256 = '{digest}'\n{config}"));
     let served = Served::start(&home, &["--listen", "0.0.0.0:0"]);

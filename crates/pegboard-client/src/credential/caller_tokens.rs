@@ -42,11 +42,11 @@ impl fmt::Debug for CallerRights {
 /// config names and nothing else. A view (`View::caller_rights`) says which of them is exchanged for its calls.
 #[derive(Clone, Default)]
 pub struct CallerTokens {
-    shared: Arc<Shared>,
+    shared: Arc<SharedTokens>,
 }
 
 #[derive(Default)]
-struct Shared {
+struct SharedTokens {
     are_wanted: AtomicBool,
     kept: Mutex<Kept>,
     /// The number of the last entry.

@@ -8,7 +8,7 @@ use std::{
 };
 
 use super::provider::Credentials;
-use pegboard_base::{secret::Secret, sync::caught_now};
+use pegboard_base::{secret::Secret, sync::catch_now};
 
 /// The credentials of a view and its clones. `Debug` shows nothing of them.
 #[derive(Clone)]
@@ -30,7 +30,7 @@ impl ViewCredentials {
 
     /// The key of these credentials. Calls the program's code, so no lock may be held.
     pub fn key(&self) -> CredentialsKey {
-        let asked = caught_now(|| {
+        let asked = catch_now(|| {
             // Of what the program gave, not of the `Arc` around it.
             let provider = &*self.provider;
             let name = provider.identity()?;

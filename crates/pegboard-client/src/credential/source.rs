@@ -14,7 +14,7 @@ use pegboard_base::sync::Mutex;
 use pegboard_base::{
     caller::Principal,
     name::ServerName,
-    sync::{caught, caught_now},
+    sync::{catch, catch_now},
 };
 
 /// How long a provider may take to return a credential.
@@ -30,13 +30,13 @@ pub struct CredentialSource {
     rights: Option<CallerRights>,
     /// The newest provider. Views with equal principals and credentials replace it.
     provider: ArcSwap<Arc<dyn Credentials>>,
-    state: Mutex<State>,
+    state: Mutex<CredentialState>,
     /// Held by the request that renews the credential, so that concurrent requests ask the provider once.
     renewing: Semaphore,
 }
 
 #[derive(Default)]
-struct State {
+struct CredentialState {
     /// The answer to the newest question that was answered, and the number of that question.
     last: Option<(u64, Arc<Issued>)>,
     /// The newest generation that the server has refused, and its values until the provider has been told of that.
@@ -61,7 +61,7 @@ enum Next {
     Renew(CredentialReason<'static>),
 }
 
-impl State {
+impl CredentialState {
     fn next(&self) -> Next {
         match &self.last {
             None => Next::Renew(CredentialReason::FirstUse),
@@ -131,11 +131,11 @@ impl State {
 impl CredentialSource {
     /// Creates the source for a principal, or for the board's own connections, without exchanging tokens of callers.
     pub fn new(server: ServerName, principal: Option<Principal>, provider: Arc<dyn Credentials>) -> Arc<Self> {
-        Self::of_caller(server, principal, None, provider)
+        Self::for_caller(server, principal, None, provider)
     }
 
     /// Creates one for the callers of a principal that have these rights.
-    pub fn of_caller(
+    pub fn for_caller(
         server: ServerName,
         principal: Option<Principal>,
         rights: Option<CallerRights>,
@@ -258,7 +258,7 @@ impl CredentialSource {
             refused_token: refused_token.as_ref(),
             rights: self.rights,
         };
-        let asking = caught(async { provider.credential(request).await });
+        let asking = catch(async { provider.credential(request).await });
         let text = match tokio::time::timeout(ASK_TIMEOUT, asking).await {
             Ok(Ok(Ok(credential))) => return Ok(credential),
             Ok(Ok(Err(error))) => {
@@ -300,7 +300,7 @@ impl CredentialSource {
     /// Whether the provider has credentials for the server. Without it, those of the config are used.
     pub fn covers(&self, is_process: bool) -> bool {
         let provider = self.provider.load();
-        caught_now(|| provider.covers(&self.server, is_process)).unwrap_or(true)
+        catch_now(|| provider.covers(&self.server, is_process)).unwrap_or(true)
     }
 
     /// Whether status 403 refuses the credential.
@@ -310,13 +310,13 @@ impl CredentialSource {
     )]
     pub(crate) fn is_refused_by_forbidden(&self) -> bool {
         let provider = self.provider.load();
-        caught_now(|| provider.is_refused_by_forbidden(&self.server)).unwrap_or(false)
+        catch_now(|| provider.is_refused_by_forbidden(&self.server)).unwrap_or(false)
     }
 
     /// Waits until the provider may have another credential than the one that failed.
     pub async fn renewed(&self) {
         let provider = self.provider.load_full();
-        let waiting = caught(async { provider.renewed(&self.server, self.principal.as_ref()).await });
+        let waiting = catch(async { provider.renewed(&self.server, self.principal.as_ref()).await });
         if waiting.await.is_err() {
             std::future::pending::<()>().await;
         }

@@ -41,7 +41,7 @@ impl ToolContext {
     }
 
     /// Reads the context from the `_meta` of a request.
-    pub(super) fn of_request(meta: Value, reports: &mpsc::Sender<Value>) -> Self {
+    pub(super) fn from_meta(meta: Value, reports: &mpsc::Sender<Value>) -> Self {
         let Value::Object(mut meta) = meta else {
             return Self::new(&Caller::new("", "", &Map::new()));
         };

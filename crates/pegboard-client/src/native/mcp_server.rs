@@ -102,7 +102,7 @@ impl Calls {
             Value::Object(arguments) => arguments,
             _ => Map::new(),
         };
-        let context = ToolContext::of_request(params["_meta"].take(), &self.report);
+        let context = ToolContext::from_meta(params["_meta"].take(), &self.report);
         // The function is called within the task too, because it may panic before it returns a future.
         let run = tool.run.clone();
         let handle = self.running.spawn(async move { run(arguments, context).await });

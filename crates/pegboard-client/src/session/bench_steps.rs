@@ -40,7 +40,7 @@ pub fn read_answer(message: &Bytes) -> Option<usize> {
 pub fn read_tools(message: &Bytes, server: &ServerName) -> Vec<Arc<Tool>> {
     let mut catalog = Catalog::default();
     let page = Response::recognize(message)
-        .and_then(|(_, response)| pagination::Page::parse(&response, "tools", method::TOOLS_LIST).ok());
+        .and_then(|(_, response)| pagination::ListPage::parse(&response, "tools", method::TOOLS_LIST).ok());
     if let Some(page) = page {
         catalog.read_tools(server, page.items, HeaderRule::Ignored);
     }

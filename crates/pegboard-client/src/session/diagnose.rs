@@ -25,10 +25,10 @@ impl Fault {
         match &self.kind {
             FaultKind::Error(error) => refused(stage, error.code),
             FaultKind::Wire(failure) | FaultKind::Dial(DialError::Failed(failure)) => {
-                of_wire(&failure.kind, stage, is_process)
+                diagnose_wire(&failure.kind, stage, is_process)
             }
             FaultKind::Ended(end) => end.diagnosis(stage, is_process),
-            FaultKind::Dial(error) => of_dial(error),
+            FaultKind::Dial(error) => diagnose_dial(error),
             FaultKind::TimedOut { waited, last_words, .. } => {
                 let waited_ms = u64::try_from(waited.as_millis()).unwrap_or(u64::MAX);
                 let (code, step) = match stage {
@@ -79,7 +79,7 @@ impl WireEnd {
 }
 
 /// The diagnosis of the process that supervises the server, or what the kind of its failure tells.
-pub(super) fn of_other_supervisor(failure: &Failure) -> Diagnosis {
+pub(super) fn diagnose_other_supervisor(failure: &Failure) -> Diagnosis {
     if let Some(diagnosis) = &failure.diagnosis {
         return (**diagnosis).clone();
     }
@@ -129,18 +129,18 @@ fn lost(stage: Stage, is_process: bool) -> Diagnosis {
     Diagnosis::new(code, step, Cause::Connection)
 }
 
-fn of_dial(error: &DialError) -> Diagnosis {
+fn diagnose_dial(error: &DialError) -> Diagnosis {
     match error {
-        DialError::Spawn(error) => of_spawn(error),
+        DialError::Spawn(error) => diagnose_spawn(error),
         DialError::Tls(_) => Diagnosis::new(Code::TlsFailed, Step::Tls, Cause::Setting),
         DialError::Setting(_) | DialError::NotBuilt(_) => {
             Diagnosis::new(Code::ConfigError, Step::Config, Cause::Setting)
         }
-        DialError::Failed(failure) => of_wire(&failure.kind, Stage::Handshake, false),
+        DialError::Failed(failure) => diagnose_wire(&failure.kind, Stage::Handshake, false),
     }
 }
 
-fn of_spawn(error: &SpawnError) -> Diagnosis {
+fn diagnose_spawn(error: &SpawnError) -> Diagnosis {
     let (code, path) = match error {
         SpawnError::NotFound { program, .. } => (Code::ProgramMissing, program.clone()),
         SpawnError::NotExecutable { program, .. } => (Code::ProgramNotExecutable, program.display().to_string()),
@@ -155,9 +155,9 @@ fn of_spawn(error: &SpawnError) -> Diagnosis {
     Diagnosis::new(code, Step::Spawn, Cause::Program { path })
 }
 
-fn of_wire(kind: &FailureKind, stage: Stage, is_process: bool) -> Diagnosis {
+fn diagnose_wire(kind: &FailureKind, stage: Stage, is_process: bool) -> Diagnosis {
     match kind {
-        FailureKind::Connect(fault) => of_connect(*fault),
+        FailureKind::Connect(fault) => diagnose_connect(*fault),
         FailureKind::ConnectionLost | FailureKind::SessionGone => lost(stage, is_process),
         FailureKind::TooLarge => Diagnosis::new(Code::AnswerTooLarge, step_of(stage), Cause::Limit),
         FailureKind::NoRoom => Diagnosis::new(Code::Overloaded, step_of(stage), Cause::Limit),
@@ -181,11 +181,11 @@ fn of_wire(kind: &FailureKind, stage: Stage, is_process: bool) -> Diagnosis {
             Diagnosis::new(code, Step::SignIn, Cause::Credential)
         }
         FailureKind::Rpc(error) => refused(stage, error.code),
-        FailureKind::Status { code, .. } => of_status(*code, stage),
+        FailureKind::Status { code, .. } => diagnose_status(*code, stage),
     }
 }
 
-fn of_connect(fault: ConnectFault) -> Diagnosis {
+fn diagnose_connect(fault: ConnectFault) -> Diagnosis {
     let (code, step) = match fault {
         ConnectFault::Refused => (Code::ConnectionRefused, Step::Connect),
         ConnectFault::Dns => (Code::HostUnknown, Step::Connect),
@@ -204,7 +204,7 @@ fn of_connect(fault: ConnectFault) -> Diagnosis {
     Diagnosis::new(code, step, Cause::Connect { fault })
 }
 
-fn of_status(status: u16, stage: Stage) -> Diagnosis {
+fn diagnose_status(status: u16, stage: Stage) -> Diagnosis {
     let code = match status {
         404 | 405 => Code::PathNotFound,
         429 => Code::RateLimited,

@@ -22,7 +22,7 @@ use super::{
     inbound_rules::InboundRules,
     json_rpc,
     liveness::Liveness,
-    notifications::{Notifications, Source},
+    notifications::{NotificationSource, Notifications},
     pending_requests::PendingRequests,
     progress::{Progress, ProgressSubscribers},
     response::Response,
@@ -30,7 +30,7 @@ use super::{
     trace,
 };
 use crate::transport::{ByteBudget, EndReason, FailureKind, Inbox, NoRoom, Sent, ServerError, WireEnd, WireFailure};
-use origin::Origin;
+use origin::MessageOrigin;
 use pegboard_base::name::ServerName;
 use pegboard_mask::ServerMasker;
 
@@ -142,7 +142,7 @@ impl Dispatcher {
     }
 
     /// Dispatches a message or a batch. Returns the id of the request that it completes.
-    fn dispatch(&self, message: &Bytes, origin: Origin) -> Option<u64> {
+    fn dispatch(&self, message: &Bytes, origin: MessageOrigin) -> Option<u64> {
         self.liveness.note_message();
         if trace::is_enabled() {
             trace::received(&self.server, &self.masker, message);
@@ -155,7 +155,7 @@ impl Dispatcher {
     }
 
     /// Dispatches the messages of a batch. Nested batches are rejected: recursion would be unbounded.
-    fn dispatch_batch(&self, batch: &Bytes, origin: Origin) -> Option<u64> {
+    fn dispatch_batch(&self, batch: &Bytes, origin: MessageOrigin) -> Option<u64> {
         let parts: Vec<&RawValue> = match serde_json::from_slice(batch) {
             Ok(parts) => parts,
             Err(error) => return self.malformed(batch, &error.to_string(), origin),
@@ -168,7 +168,7 @@ impl Dispatcher {
 
     /// Rejects a batch in a protocol version without batches. The requests that it responds to fail at once instead of timing out. Returns
     /// the first of them.
-    fn reject_batch(&self, batch: &Bytes, origin: Origin) -> Option<u64> {
+    fn reject_batch(&self, batch: &Bytes, origin: MessageOrigin) -> Option<u64> {
         self.note_unexpected("a batch, which this protocol version does not have");
         let parts: Vec<&RawValue> = serde_json::from_slice(batch).ok()?;
         let failed = parts.into_iter().filter_map(|part| {
@@ -182,7 +182,7 @@ impl Dispatcher {
     }
 
     /// Dispatches one message. Returns the id of the request that it completes.
-    fn dispatch_one(&self, message: &Bytes, origin: Origin) -> Option<u64> {
+    fn dispatch_one(&self, message: &Bytes, origin: MessageOrigin) -> Option<u64> {
         match message.first() {
             Some(b'{') => {}
             Some(b'[') => {
@@ -214,7 +214,7 @@ impl Dispatcher {
         }
     }
 
-    fn response(&self, message: &Bytes, incoming: &Envelope<'_>, origin: Origin) -> Option<u64> {
+    fn response(&self, message: &Bytes, incoming: &Envelope<'_>, origin: MessageOrigin) -> Option<u64> {
         let Some(id) = json_rpc::our_id(incoming) else {
             self.note_unexpected("an answer without an id of ours");
             return None;
@@ -227,7 +227,7 @@ impl Dispatcher {
         )
     }
 
-    fn complete(&self, id: u64, response: Result<Response, Fault>, origin: Origin) -> Option<u64> {
+    fn complete(&self, id: u64, response: Result<Response, Fault>, origin: MessageOrigin) -> Option<u64> {
         if !origin.may_respond_to(id) {
             // The request with this id keeps waiting for its own response.
             tracing::warn!(server = %self.server, id, "ignored a response on the stream of another request");
@@ -248,7 +248,7 @@ impl Dispatcher {
     }
 
     /// Fails the request that a malformed message seems to respond to.
-    fn malformed(&self, message: &[u8], why: &str, origin: Origin) -> Option<u64> {
+    fn malformed(&self, message: &[u8], why: &str, origin: MessageOrigin) -> Option<u64> {
         match json_rpc::lenient_id(message) {
             Some(id) if origin.may_respond_to(id) && self.pending.resolve(id, Err(Fault::unreadable(why))) => Some(id),
             _ => {
@@ -258,7 +258,7 @@ impl Dispatcher {
         }
     }
 
-    fn request(&self, id: &RawValue, method: &str, params: Option<&RawValue>, origin: Origin) {
+    fn request(&self, id: &RawValue, method: &str, params: Option<&RawValue>, origin: MessageOrigin) {
         if self.rules.is_modern() {
             return self.add_unexpected("a request, which this era does not have", MODERN_REQUEST);
         }
@@ -280,8 +280,8 @@ impl Dispatcher {
     }
 
     /// Returns which call a question of the server belongs to. Decided when it arrives, before a call can end meanwhile.
-    fn attribute(&self, origin: Origin) -> Attribution {
-        let Origin::ResponseTo(id) = origin else {
+    fn attribute(&self, origin: MessageOrigin) -> Attribution {
+        let MessageOrigin::ResponseTo(id) = origin else {
             return self.calls.attribute(None);
         };
         match self.pending.owner_of(id) {
@@ -290,7 +290,7 @@ impl Dispatcher {
         }
     }
 
-    fn notification(&self, method: &str, params: Option<&RawValue>, origin: Origin) {
+    fn notification(&self, method: &str, params: Option<&RawValue>, origin: MessageOrigin) {
         match method {
             notification::PROGRESS => self.progress_notification(params),
             notification::CANCELLED => self.cancelled_notification(params, origin),
@@ -307,21 +307,21 @@ impl Dispatcher {
     }
 
     /// Returns whose a notification is: that of the call on whose response stream it came, or that of the only user of the connection.
-    fn source(&self, origin: Origin) -> Source {
+    fn source(&self, origin: MessageOrigin) -> NotificationSource {
         let owner = match origin {
-            Origin::ResponseTo(id) => self.pending.owner_of(id).flatten(),
-            Origin::Shared => None,
+            MessageOrigin::ResponseTo(id) => self.pending.owner_of(id).flatten(),
+            MessageOrigin::Shared => None,
         };
         let Some(owner) = owner else {
             let sole = self.calls.users().sole();
-            return sole.map_or(Source::UNKNOWN, |principal| Source {
+            return sole.map_or(NotificationSource::UNKNOWN, |principal| NotificationSource {
                 call: None,
                 audience: Audience::Principal(principal.clone()),
             });
         };
         let caller = owner.caller();
         let principal = caller.principal.cloned();
-        Source {
+        NotificationSource {
             call: Some(caller.call.to_owned()),
             audience: principal.map_or(Audience::Unknown, Audience::Principal),
         }
@@ -360,7 +360,7 @@ impl Dispatcher {
 
     /// Cancels a request of the server. In the era in which servers send no requests, ends one of our notification streams instead. The
     /// server cannot cancel a call this way; only its response counts.
-    fn cancelled_notification(&self, params: Option<&RawValue>, origin: Origin) {
+    fn cancelled_notification(&self, params: Option<&RawValue>, origin: MessageOrigin) {
         #[derive(Deserialize)]
         struct CancelledParams<'a> {
             #[serde(borrow, rename = "requestId")]
@@ -405,11 +405,11 @@ impl Dispatcher {
 
 impl Inbox for Dispatcher {
     fn message(&self, message: Bytes) -> Option<u64> {
-        self.dispatch(&message, Origin::Shared)
+        self.dispatch(&message, MessageOrigin::Shared)
     }
 
     fn message_for(&self, id: u64, message: Bytes) -> bool {
-        self.dispatch(&message, Origin::ResponseTo(id)) == Some(id)
+        self.dispatch(&message, MessageOrigin::ResponseTo(id)) == Some(id)
     }
 
     fn too_long(&self, head: &[u8], tail: &[u8], limit: usize) {

@@ -165,7 +165,7 @@ impl ServerEvents {
 
     /// Leaves out the events that may belong to other principals. Without a principal, all are read.
     #[doc(hidden)]
-    pub fn of_principal(mut self, principal: Option<Principal>) -> Self {
+    pub fn with_principal(mut self, principal: Option<Principal>) -> Self {
         self.principal = principal;
         self
     }
@@ -231,7 +231,7 @@ mod tests {
         let sender = broadcast::Sender::new(4);
         let events = |principal: Option<&str>| {
             let principal = principal.map(Principal::new);
-            ServerEvents::new(sender.subscribe()).of_principal(principal)
+            ServerEvents::new(sender.subscribe()).with_principal(principal)
         };
         let streams = [events(Some("ada")), events(Some("bob")), events(None)];
         let of_ada = Audience::Principal(Principal::new("ada"));

@@ -297,7 +297,7 @@ impl ConnectError {
     /// What is wrong, as data.
     pub fn diagnosis(&self) -> Diagnosis {
         match &self.behind {
-            Some(failure) => diagnose::of_other_supervisor(failure),
+            Some(failure) => diagnose::diagnose_other_supervisor(failure),
             None => self.fault.diagnosis(self.stage, self.is_process),
         }
     }

@@ -69,7 +69,7 @@ impl RoundsRequest<'_> {
             ResultKind::InputRequired => pass_on.returns_input_requests,
             ResultKind::Task => pass_on.returns_tasks || !T::MAY_BE_TASK,
         };
-        Ok(T::of_raw(raw).filter(|_| is_kept).map(FinalResponse::Result))
+        Ok(T::from_raw(raw).filter(|_| is_kept).map(FinalResponse::Result))
     }
 
     /// Notes that the server has responded, so that it asks no more. After other faults it may still ask.
@@ -95,7 +95,7 @@ pub(super) trait RoundsResult: DeserializeOwned {
     }
 
     /// Holds the result unparsed. Returns `None` for results that are always parsed.
-    fn of_raw(_raw: ForwardedResult) -> Option<Self> {
+    fn from_raw(_raw: ForwardedResult) -> Option<Self> {
         None
     }
 

@@ -36,14 +36,14 @@ const MAX_ID: usize = 8 << 10;
 
 /// Where a notification comes from.
 #[derive(Debug)]
-pub(super) struct Source {
+pub(super) struct NotificationSource {
     /// The id of the call on whose response stream it came.
     pub(super) call: Option<String>,
     /// Who may read what it says.
     pub(super) audience: Audience,
 }
 
-impl Source {
+impl NotificationSource {
     /// A notification that belongs to no known call, on a connection of several principals.
     pub(super) const UNKNOWN: Self = Self {
         call: None,
@@ -84,7 +84,7 @@ impl Notifications {
     }
 
     /// Handles a notification from this source.
-    pub(super) fn receive(&self, method: &str, params: Option<&RawValue>, source: Source) {
+    pub(super) fn receive(&self, method: &str, params: Option<&RawValue>, source: NotificationSource) {
         let params = params.map_or("{}", RawValue::get);
         match method {
             notification::RESOURCES_UPDATED => {
@@ -159,7 +159,7 @@ impl Notifications {
         Some(params)
     }
 
-    fn log(&self, params: &str, source: Source) {
+    fn log(&self, params: &str, source: NotificationSource) {
         if params.len() > MAX_LOG {
             tracing::debug!(server = %self.server, bytes = params.len(), "a log message of the server was too long");
             return;
@@ -296,7 +296,7 @@ mod tests {
 
     fn receive(notifications: &Notifications, method: &str, params: &Value) {
         let params = RawValue::from_string(params.to_string()).unwrap();
-        notifications.receive(method, Some(&params), Source::UNKNOWN);
+        notifications.receive(method, Some(&params), NotificationSource::UNKNOWN);
     }
 
     #[tokio::test]

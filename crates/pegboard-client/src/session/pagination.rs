@@ -156,14 +156,14 @@ impl Pages<'_> {
         let Some(in_flight) = self.in_flight.take() else {
             return Ok(None);
         };
-        let Page {
+        let ListPage {
             mut items,
             next,
             freshness,
         } = {
             let response = in_flight?.response(Patience::until(self.deadline)).await?;
             self.bytes = response.unverified_result().len();
-            Page::parse(&response, self.key, self.method)?
+            ListPage::parse(&response, self.key, self.method)?
         };
         self.count += 1;
         self.items += items.len();
@@ -255,13 +255,13 @@ impl PartialCatalog {
 
 /// One page of a list.
 #[derive(Debug, PartialEq)]
-pub(super) struct Page {
+pub(super) struct ListPage {
     pub(super) items: Vec<Item>,
     next: Option<String>,
     freshness: Freshness,
 }
 
-impl Page {
+impl ListPage {
     pub(super) fn parse(response: &Response, key: &str, method: &str) -> Result<Self, Fault> {
         if let Some(page) = fast_parse_page(&response.unverified_bytes(), key) {
             return Ok(page);
@@ -271,7 +271,7 @@ impl Page {
 }
 
 /// Parses a page and leaves its items raw. Returns `None` if anything about the page is unusual.
-fn fast_parse_page(result: &Bytes, key: &str) -> Option<Page> {
+fn fast_parse_page(result: &Bytes, key: &str) -> Option<ListPage> {
     let mut scan = Scan::new(result);
     let (mut items, mut next, mut rest) = (None, None, Map::new());
     scan.fields(|scan, field| {
@@ -292,14 +292,14 @@ fn fast_parse_page(result: &Bytes, key: &str) -> Option<Page> {
         };
         is_first.then_some(())
     })?;
-    Some(Page {
+    Some(ListPage {
         items: items.filter(|_| scan.is_at_end())?,
         next,
         freshness: Freshness::read(&Value::Object(rest)),
     })
 }
 
-fn parse_page(result: &[u8], key: &str) -> Result<Page, String> {
+fn parse_page(result: &[u8], key: &str) -> Result<ListPage, String> {
     let mut page: Value = serde_json::from_slice(result).map_err(|error| error.to_string())?;
     let next = match page.get_mut("nextCursor").map(Value::take) {
         Some(Value::String(cursor)) => Some(cursor),
@@ -308,7 +308,7 @@ fn parse_page(result: &[u8], key: &str) -> Result<Page, String> {
     };
     let freshness = Freshness::read(&page);
     match page.get_mut(key).map(Value::take) {
-        Some(Value::Array(items)) => Ok(Page {
+        Some(Value::Array(items)) => Ok(ListPage {
             items: items.into_iter().map(Item::Tree).collect(),
             next,
             freshness,

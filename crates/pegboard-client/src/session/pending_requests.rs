@@ -25,7 +25,7 @@ use pegboard_mask::{LONG, ServerMasker};
 /// Our requests that wait for a response, by id, until the connection ends.
 #[derive(Debug)]
 pub(super) struct PendingRequests {
-    state: Mutex<State>,
+    state: Mutex<RequestTable>,
     next_id: AtomicU64,
     clock: Clock,
     /// While the server waits for one of our responses, the idle timeouts of our requests do not run.
@@ -37,7 +37,7 @@ pub(super) struct PendingRequests {
 }
 
 #[derive(Debug, Default)]
-struct State {
+struct RequestTable {
     slots: HashMap<u64, Slot>,
     ended: Option<WireEnd>,
 }

@@ -8,19 +8,19 @@ use pegboard_tools::outcome::{ForwardedResult, ResultKind};
 /// which the older era answers without a `resultType`.
 pub(super) fn parse(response: &Response, as_task: bool) -> Result<ForwardedResult, Fault> {
     let guess = response.unverified_part();
-    if let Some(fields) = Fields::read(&guess) {
-        return Ok(fields.of(guess, as_task));
+    if let Some(fields) = ResultFields::read(&guess) {
+        return Ok(fields.into_result(guess, as_task));
     }
     // The message was recognised by its ends only, so the guess may have been wrong.
     let verified = response.result()?;
-    match Fields::read(&verified) {
-        Some(fields) => Ok(fields.of(verified, as_task)),
+    match ResultFields::read(&verified) {
+        Some(fields) => Ok(fields.into_result(verified, as_task)),
         None => Err(Fault::unreadable("the result is no proper object")),
     }
 }
 
 #[derive(Debug, Default)]
-struct Fields {
+struct ResultFields {
     kind: ResultKind,
     has_result_type: bool,
     is_error: bool,
@@ -36,7 +36,7 @@ struct Payload {
     structured: usize,
 }
 
-impl Fields {
+impl ResultFields {
     /// Reads an object in one pass that checks its syntax. Returns `None` if it is malformed, or has one of the fields twice.
     fn read(result: &[u8]) -> Option<Self> {
         str::from_utf8(result).ok()?;
@@ -93,7 +93,7 @@ impl Fields {
         Some(())
     }
 
-    fn of(self, json: bytes::Bytes, as_task: bool) -> ForwardedResult {
+    fn into_result(self, json: bytes::Bytes, as_task: bool) -> ForwardedResult {
         ForwardedResult {
             json,
             kind: if as_task && self.has_task {

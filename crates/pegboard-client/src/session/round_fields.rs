@@ -56,7 +56,7 @@ impl<'de, A: MapAccess<'de>> MapAccess<'de> for WithoutRound<'_, A> {
     type Error = A::Error;
 
     fn next_key_seed<K: DeserializeSeed<'de>>(&mut self, seed: K) -> Result<Option<K::Value>, A::Error> {
-        while let Some(Key(key)) = self.map.next_key()? {
+        while let Some(FieldKey(key)) = self.map.next_key()? {
             match &*key {
                 "resultType" => store(&mut self.map, &mut self.round.result_type, "resultType")?,
                 "inputRequests" => store(&mut self.map, &mut self.round.requests, "inputRequests")?,
@@ -88,7 +88,7 @@ fn store<'de, A: MapAccess<'de>, T: Deserialize<'de>>(
 /// A key, borrowed from the text unless it has escapes.
 #[derive(Deserialize)]
 #[serde(transparent)]
-struct Key<'a>(#[serde(borrow)] Cow<'a, str>);
+struct FieldKey<'a>(#[serde(borrow)] Cow<'a, str>);
 
 #[cfg(test)]
 mod tests {

@@ -37,11 +37,11 @@ pub(super) struct ServerRequests {
 #[derive(Debug, Default)]
 struct RequestTable {
     last_number: u64,
-    entries: Vec<Entry>,
+    entries: Vec<OpenRequest>,
 }
 
 #[derive(Debug)]
-struct Entry {
+struct OpenRequest {
     /// Our own key: a careless server may use an id twice.
     number: u64,
     id: String,
@@ -65,7 +65,7 @@ impl ServerRequests {
         let mut table = self.table.lock();
         table.last_number += 1;
         let number = table.last_number;
-        table.entries.push(Entry {
+        table.entries.push(OpenRequest {
             number,
             id: canonical_id(id),
             cancelled: cancelled.clone(),

@@ -25,7 +25,7 @@ pub(super) fn sent(server: &ServerName, masker: &ServerMasker, message: &[u8]) {
     {
         return sent_user_input(server, "inputResponses", message.len());
     }
-    let (bytes, text) = (message.len(), shown(masker, message));
+    let (bytes, text) = (message.len(), show(masker, message));
     tracing::trace!(target: "pegboard::wire", %server, bytes, message = %text, "sent");
 }
 
@@ -38,11 +38,11 @@ pub(super) fn sent_user_input(server: &ServerName, method: &str, bytes: usize) {
 /// Traces a message from the server.
 #[cold]
 pub(super) fn received(server: &ServerName, masker: &ServerMasker, message: &[u8]) {
-    let (bytes, text) = (message.len(), shown(masker, message));
+    let (bytes, text) = (message.len(), show(masker, message));
     tracing::trace!(target: "pegboard::wire", %server, bytes, message = %text, "received");
 }
 
-fn shown(masker: &ServerMasker, message: &[u8]) -> String {
+fn show(masker: &ServerMasker, message: &[u8]) -> String {
     let prefix = &message[..message.len().min(MASKED)];
     let text = String::from_utf8_lossy(prefix);
     let mut masked = masker.text(&text).into_owned();
@@ -74,19 +74,19 @@ mod tests {
     #[test]
     fn a_message_is_shown_without_its_secrets_on_one_line() {
         let message = b"{\"a\":\"hunter2hunter2\",\n\"b\":1}";
-        assert_eq!(shown(&masker(), message), "{\"a\":\"[MASKED_SECRET]\",\\n\"b\":1}");
+        assert_eq!(show(&masker(), message), "{\"a\":\"[MASKED_SECRET]\",\\n\"b\":1}");
     }
 
     #[test]
     fn a_long_message_is_cut_and_no_half_of_a_secret_is_shown() {
         for at in [SHOWN - 7, MASKED - 7] {
             let message = format!("{}hunter2hunter2{}", "x".repeat(at), "y".repeat(MASKED));
-            let shown = shown(&masker(), message.as_bytes());
+            let shown = show(&masker(), message.as_bytes());
             assert!(shown.len() <= SHOWN + 8 && shown.ends_with('…'), "{}", shown.len());
             assert!(!shown.contains("hunt"), "at {at}");
         }
         // Masking shortens secrets, so the end of the text moves towards its start.
         let message = "hunter2hunter2".repeat(MASKED);
-        assert!(!shown(&masker(), message.as_bytes()).contains("hunt"));
+        assert!(!show(&masker(), message.as_bytes()).contains("hunt"));
     }
 }

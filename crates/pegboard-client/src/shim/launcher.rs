@@ -20,7 +20,7 @@ use rustix::{
 
 use super::{
     process_role, rlimits,
-    sandbox::{Enforcement, Part, SandboxPlan, namespaces},
+    sandbox::{Enforcement, SandboxPart, SandboxPlan, namespaces},
     scratch_folder::ScratchFolder,
     self_protection,
     spawn_request::SpawnRequest,
@@ -60,7 +60,7 @@ fn launch(request: RawFd, scratch: Option<&Path>) -> Result<Infallible, Refusal>
                 namespaces::enter(plan).or_else(|why| enforcement.refuses("namespaces", &why))?;
                 return supervise(&file);
             }
-            Err(why) => enforcement.lacks(Part::Namespaces, &why)?,
+            Err(why) => enforcement.lacks(SandboxPart::Namespaces, &why)?,
         }
     }
     // The capabilities of root would reach around the restrictions.
@@ -128,7 +128,7 @@ fn init(request: RawFd) -> Result<Infallible, Refusal> {
             Some(folder.map_err(|error| format!("its folder for temporary files could not be created: {error}"))?)
         }
         Err(why) => {
-            enforcement.lacks(Part::Namespaces, &why)?;
+            enforcement.lacks(SandboxPart::Namespaces, &why)?;
             None
         }
     };

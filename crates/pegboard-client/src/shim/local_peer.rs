@@ -21,9 +21,9 @@ pub enum LocalPeer {
 impl LocalPeer {
     /// The process with this id, of the user with the id `uid`, as the kernel names them at the end of a Unix socket. It cannot be told for
     /// a process that has ended.
-    pub fn of_process(pid: u32, uid: u32) -> Self {
+    pub fn for_process(pid: u32, uid: u32) -> Self {
         #[cfg(target_os = "linux")]
-        return linux::of_process(pid, uid);
+        return linux::find_process(pid, uid);
         #[cfg(not(target_os = "linux"))]
         {
             let _ = pid;
@@ -34,9 +34,9 @@ impl LocalPeer {
     /// The process at `peer` of a TCP connection to `local`, an address of this process. It reads `/proc`, so it may take milliseconds.
     ///
     /// Servers are told from the user only while there may be one with a sandbox: others have all rights of the user.
-    pub fn of_connection(peer: SocketAddr, local: SocketAddr) -> Self {
+    pub fn for_connection(peer: SocketAddr, local: SocketAddr) -> Self {
         #[cfg(target_os = "linux")]
-        return linux::of_connection(peer, local);
+        return linux::find_connection(peer, local);
         #[cfg(not(target_os = "linux"))]
         {
             let _ = (peer, local);
@@ -84,22 +84,22 @@ mod linux {
     /// guard and its server.
     const NO_GUARD_FOR: Duration = Duration::from_millis(20);
 
-    pub(super) fn of_process(pid: u32, uid: u32) -> LocalPeer {
+    pub(super) fn find_process(pid: u32, uid: u32) -> LocalPeer {
         // A process that this namespace does not show is not below this one.
         if pid == 0 || pid == std::process::id() {
             return LocalPeer::User(uid);
         }
         let found = (0..MAX_ATTEMPTS).find_map(|_| place_in_tree(pid));
         match found {
-            Some(Place::BelowThis) => LocalPeer::Server,
-            Some(Place::BelowAnother) => LocalPeer::ServerOfAnother,
-            Some(Place::Elsewhere) => LocalPeer::User(uid),
+            Some(ProcessPosition::BelowThis) => LocalPeer::Server,
+            Some(ProcessPosition::BelowAnother) => LocalPeer::ServerOfAnother,
+            Some(ProcessPosition::Elsewhere) => LocalPeer::User(uid),
             None => LocalPeer::Unknown,
         }
     }
 
     /// Where a process is in the tree of processes.
-    enum Place {
+    enum ProcessPosition {
         BelowThis,
         BelowAnother,
         Elsewhere,
@@ -108,18 +108,18 @@ mod linux {
     /// Where a process is; `None` if its ancestors change meanwhile.
     ///
     /// A guard adopts the orphans of its servers, so a process cannot leave the tree below it.
-    fn place_in_tree(pid: u32) -> Option<Place> {
+    fn place_in_tree(pid: u32) -> Option<ProcessPosition> {
         let Some(mut entry) = ProcessEntry::find(pid) else {
             return place_of_hidden(pid);
         };
-        let mut place = Place::Elsewhere;
+        let mut place = ProcessPosition::Elsewhere;
         for _ in 0..MAX_ANCESTORS {
             if entry.parent == std::process::id() {
-                return Some(Place::BelowThis);
+                return Some(ProcessPosition::BelowThis);
             }
             // This program itself may run below another guard.
             if process_role::is_guard(entry.pid) {
-                place = Place::BelowAnother;
+                place = ProcessPosition::BelowAnother;
             }
             if entry.parent == 0 {
                 return Some(place);
@@ -138,19 +138,19 @@ mod linux {
 
     /// The place of a process that `/proc` does not show; `None` if it has ended. Some systems hide the processes of the same user too, if those
     /// protect their memory.
-    fn place_of_hidden(pid: u32) -> Option<Place> {
+    fn place_of_hidden(pid: u32) -> Option<ProcessPosition> {
         let pid = Pid::from_raw(i32::try_from(pid).ok()?)?;
         if test_kill_process(pid) == Err(Errno::SRCH) {
             return None;
         }
         let look = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
         Some(match waitid(WaitId::Pid(pid), look) {
-            Ok(_) => Place::BelowThis,
-            Err(_) => Place::Elsewhere,
+            Ok(_) => ProcessPosition::BelowThis,
+            Err(_) => ProcessPosition::Elsewhere,
         })
     }
 
-    pub(super) fn of_connection(peer: SocketAddr, local: SocketAddr) -> LocalPeer {
+    pub(super) fn find_connection(peer: SocketAddr, local: SocketAddr) -> LocalPeer {
         let Some(socket) = socket_table::find(peer, local) else {
             return LocalPeer::Unknown;
         };
@@ -160,7 +160,7 @@ mod linux {
         let link = format!("socket:[{}]", socket.inode);
         let link = OsStr::from_bytes(link.as_bytes());
         match all().iter().find(|process| holds(process.pid, link)) {
-            Some(holder) => of_process(holder.pid, socket.uid),
+            Some(holder) => find_process(holder.pid, socket.uid),
             // The files of the process are hidden, or a server has put its socket into a message to itself, where no process has it open.
             None => LocalPeer::Unknown,
         }
@@ -206,14 +206,14 @@ mod tests {
 
     #[test]
     fn children_of_this_process_are_servers_also_when_their_parent_has_ended() {
-        assert_eq!(LocalPeer::of_process(std::process::id(), USER), LocalPeer::User(USER));
+        assert_eq!(LocalPeer::for_process(std::process::id(), USER), LocalPeer::User(USER));
         let parent = std::os::unix::process::parent_id();
-        assert_eq!(LocalPeer::of_process(parent, USER), LocalPeer::User(USER));
+        assert_eq!(LocalPeer::for_process(parent, USER), LocalPeer::User(USER));
         let mut child = Command::new("sleep").arg("60").stdin(Stdio::null()).spawn().unwrap();
-        assert_eq!(LocalPeer::of_process(child.id(), USER), LocalPeer::Server);
+        assert_eq!(LocalPeer::for_process(child.id(), USER), LocalPeer::Server);
         child.kill().unwrap();
         child.wait().unwrap();
-        assert_eq!(LocalPeer::of_process(child.id(), USER), LocalPeer::Unknown);
+        assert_eq!(LocalPeer::for_process(child.id(), USER), LocalPeer::Unknown);
     }
 
     #[test]
@@ -227,7 +227,7 @@ mod tests {
             let (accepted, peer) = listener.accept().unwrap();
             let local = accepted.local_addr().unwrap();
             assert_eq!(LocalPeer::user_of_connection(peer, local), Some(user));
-            assert_eq!(LocalPeer::of_connection(peer, local), LocalPeer::User(user));
+            assert_eq!(LocalPeer::for_connection(peer, local), LocalPeer::User(user));
         }
     }
 }

@@ -43,12 +43,12 @@ impl Enforcement {
     }
 
     /// Records that a part is not in force. Fails if the server must not run without it.
-    pub(super) fn lacks(&mut self, part: Part, why: &str) -> Result<(), String> {
+    pub(super) fn lacks(&mut self, part: SandboxPart, why: &str) -> Result<(), String> {
         let (name, level) = match part {
-            Part::Files => ("access to files", SandboxLevel::Off),
-            Part::Namespaces => ("namespaces", SandboxLevel::Basic),
-            Part::SystemCalls => ("system calls", SandboxLevel::Basic),
-            Part::Network => ("network", self.in_force),
+            SandboxPart::Files => ("access to files", SandboxLevel::Off),
+            SandboxPart::Namespaces => ("namespaces", SandboxLevel::Basic),
+            SandboxPart::SystemCalls => ("system calls", SandboxLevel::Basic),
+            SandboxPart::Network => ("network", self.in_force),
         };
         if self.is_required {
             return self.refuses(name, why);
@@ -79,23 +79,23 @@ impl Enforcement {
                     self.notes(name, why);
                 }
                 if matches!(plan.network, SandboxNetwork::Ports(_)) && !landlock.restricts_tcp() {
-                    self.lacks(Part::Network, "ports need Linux 6.7 or later")?;
+                    self.lacks(SandboxPart::Network, "ports need Linux 6.7 or later")?;
                 }
             }
             Err(why) => {
-                self.lacks(Part::Files, &why)?;
+                self.lacks(SandboxPart::Files, &why)?;
                 if matches!(plan.network, SandboxNetwork::Ports(_)) {
-                    self.lacks(Part::Network, &why)?;
+                    self.lacks(SandboxPart::Network, &why)?;
                 }
             }
         }
         // Last, because it denies system calls that the other parts need.
         if let Err(why) = syscall_filter::apply(plan) {
             if plan.level == SandboxLevel::Strict {
-                self.lacks(Part::SystemCalls, &why)?;
+                self.lacks(SandboxPart::SystemCalls, &why)?;
             }
             if plan.network == SandboxNetwork::Off {
-                self.lacks(Part::Network, &why)?;
+                self.lacks(SandboxPart::Network, &why)?;
             }
         }
         Ok(())
@@ -114,7 +114,7 @@ impl Enforcement {
 
 /// A part that a level of the sandbox consists of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Part {
+pub(crate) enum SandboxPart {
     Files,
     Namespaces,
     SystemCalls,
@@ -181,12 +181,12 @@ mod tests {
         let mut enforcement = enforcement(SandboxLevel::Strict, false);
         assert_eq!(read(&enforcement.report()).in_force, Some("strict"));
         enforcement
-            .lacks(Part::Namespaces, "user namespaces\nare denied")
+            .lacks(SandboxPart::Namespaces, "user namespaces\nare denied")
             .unwrap();
         let status = read(&enforcement.report());
         assert_eq!((status.requested, status.in_force), ("strict", Some("basic")));
         assert_eq!(status.missing, ["namespaces: user namespaces are denied"]);
-        enforcement.lacks(Part::Files, "no Landlock").unwrap();
+        enforcement.lacks(SandboxPart::Files, "no Landlock").unwrap();
         assert_eq!(read(&enforcement.report()).in_force, Some("off"));
     }
 
@@ -200,7 +200,7 @@ mod tests {
     #[test]
     fn a_required_part_that_is_missing_refuses_the_server() {
         let mut enforcement = enforcement(SandboxLevel::Basic, true);
-        let refusal = enforcement.lacks(Part::Files, "no Landlock").unwrap_err();
+        let refusal = enforcement.lacks(SandboxPart::Files, "no Landlock").unwrap_err();
         assert_eq!(
             refusal,
             "its sandbox `basic` is not in force, so it was not started: access to files: no Landlock"

@@ -76,7 +76,7 @@ impl SpawnRequest {
     }
 
     fn from_bytes(bytes: &[u8]) -> Option<Self> {
-        let mut reader = Reader(bytes);
+        let mut reader = FieldReader(bytes);
         let grace = Duration::from_millis(reader.number()?);
         let keeps_descendants = reader.number()? != 0;
         let rlimits = reader.limits()?;
@@ -164,9 +164,9 @@ impl Writer {
 }
 
 /// Reads what [`Writer`] has written.
-struct Reader<'a>(&'a [u8]);
+struct FieldReader<'a>(&'a [u8]);
 
-impl Reader<'_> {
+impl FieldReader<'_> {
     fn number(&mut self) -> Option<u64> {
         let (number, rest) = self.0.split_first_chunk()?;
         self.0 = rest;
@@ -295,7 +295,7 @@ mod tests {
             assert_eq!(SpawnRequest::from_bytes(&bytes[..length]), None, "{length}");
         }
         // A length beyond the end of the bytes must not be trusted.
-        assert_eq!(Reader(&u64::MAX.to_le_bytes()).text(), None);
+        assert_eq!(FieldReader(&u64::MAX.to_le_bytes()).text(), None);
     }
 
     #[test]

@@ -22,7 +22,7 @@ use pegboard_base::sync::Mutex;
 
 /// What was read from a stream of lines.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Lines {
+pub struct LinesRead {
     /// The messages.
     pub messages: Vec<Vec<u8>>,
     /// The first and last bytes of each skipped message.
@@ -32,7 +32,7 @@ pub struct Lines {
 }
 
 /// Reads newline-delimited messages from chunks, each of which is one read.
-pub async fn read_lines(chunks: &[&[u8]], limit: usize) -> Lines {
+pub async fn read_lines(chunks: &[&[u8]], limit: usize) -> LinesRead {
     let recorder = Arc::new(Recorder::default());
     let stream = Chunks(chunks.iter().filter(|chunk| !chunk.is_empty()).copied().collect());
     let end = ndjson::read_lines(stream, recorder.clone(), limit, StdoutNoise::default()).await;
@@ -42,7 +42,7 @@ pub async fn read_lines(chunks: &[&[u8]], limit: usize) -> Lines {
 }
 
 #[derive(Default)]
-struct Recorder(Mutex<Lines>);
+struct Recorder(Mutex<LinesRead>);
 
 impl Inbox for Recorder {
     fn message(&self, message: Bytes) -> Option<u64> {

@@ -9,7 +9,7 @@ use super::{
     request_failure::{ConnectFault, FailureKind, WireFailure},
     wire::Boxed,
 };
-use pegboard_base::{name::ServerName, sync::caught};
+use pegboard_base::{name::ServerName, sync::catch};
 use pegboard_config::{Limits, ServerConfig};
 use pegboard_tools::{
     catalog::ToolKind,
@@ -169,7 +169,7 @@ pub(super) async fn open(
     limits: &Limits,
 ) -> Result<(ByteSource, ByteSink), WireFailure> {
     // The dialer is called within the guarded future, because it may panic before it returns a future.
-    let opening = caught(async { dialer.dial(DialContext::new(server)).await });
+    let opening = catch(async { dialer.dial(DialContext::new(server)).await });
     let message = match tokio::time::timeout(limits.connect_timeout, opening).await {
         Ok(Ok(Ok(streams))) => return Ok(streams),
         Ok(Ok(Err(error))) => error.to_string(),

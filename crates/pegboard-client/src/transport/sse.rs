@@ -26,7 +26,7 @@ use pegboard_config::{Endpoint, Limits};
 
 /// A wire over HTTP+SSE.
 pub(super) struct Sse {
-    shared: Arc<Shared>,
+    shared: Arc<SseShared>,
     stop: CancellationToken,
     tasks: TaskTracker,
     /// Tasks that send messages without a response. They are flushed on close.
@@ -34,7 +34,7 @@ pub(super) struct Sse {
 }
 
 /// The state that the wire shares with its tasks.
-struct Shared {
+struct SseShared {
     client: HttpClient,
     inbox: Arc<dyn Inbox>,
     /// Bounds the bytes of requests.
@@ -59,13 +59,13 @@ impl Sse {
             if !response.status().is_success() {
                 return Err(http_client::status_failure(response, InSession::No).await);
             }
-            match MediaType::of(&response) {
+            match MediaType::from_response(&response) {
                 MediaType::Events => {}
                 other => return Err(http_client::unexpected_type(other, "an event stream", response).await),
             }
             let (address, mut named) = watch::channel(None);
             let wire = Self {
-                shared: Arc::new(Shared {
+                shared: Arc::new(SseShared {
                     client,
                     outgoing: inbox.budget().quota(limits.max_message),
                     inbox,
@@ -134,7 +134,7 @@ impl Drop for Sse {
     }
 }
 
-impl Shared {
+impl SseShared {
     async fn post(&self, message: Outgoing) {
         let address = match &*self.address.borrow() {
             Some(Ok(address)) => Ok(address.clone()),

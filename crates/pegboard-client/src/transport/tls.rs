@@ -38,7 +38,7 @@ pub(super) fn reloading_config(tls: &Tls) -> Result<(ClientConfig, Option<Arc<Ce
         tracing::warn!("the server's certificate is not checked, because its config says so");
     }
     let verifier = match &files {
-        _ if tls.insecure => Verifier::of_anything(provider),
+        _ if tls.insecure => Verifier::accept_all(provider),
         _ if tls.server_id.is_some() && tls.ca.is_none() => {
             let problem = "`tls.server_id` needs `tls.ca`: the file with the authorities of its trust domain";
             return Err(DialError::Tls(problem.to_owned()));

@@ -4,7 +4,7 @@ use super::TableChecker;
 use crate::{
     expand::{self, ExpandError, Malformed},
     setting::Text,
-    tree::{Node, Place, Value},
+    tree::{Location, Node, Value},
 };
 
 /// The most bytes of all expanded values of one server's table, or of the top of one file.
@@ -63,7 +63,7 @@ impl TableChecker<'_> {
     }
 
     /// Reports an error of expansion. Returns whether the value can be used all the same.
-    fn expand_error(&mut self, error: &ExpandError, at: Place, path: &str) -> bool {
+    fn expand_error(&mut self, error: &ExpandError, at: Location, path: &str) -> bool {
         if let ExpandError::Missing(name) = error
             && let Some(problem) = self.env.keyring_problem(name)
         {
@@ -105,7 +105,7 @@ impl TableChecker<'_> {
         false
     }
 
-    fn warn_of_outer_spaces(&mut self, value: &str, at: Place, path: &str) {
+    fn warn_of_outer_spaces(&mut self, value: &str, at: Location, path: &str) {
         let prose = path.ends_with(".instructions") || path.ends_with(".description");
         if !prose && value.trim() != value {
             self.report.warn(at, path, "has spaces at its start or end");

@@ -8,11 +8,11 @@ use super::{
 };
 use crate::{
     choice::{AuthKind, TransportKind},
-    field::{DefaultValue, Field, Floor, Kind, Via},
+    field::{DefaultValue, Field, Floor, ValueKind, Via},
     floor::{at_least_default, names_others, weaker},
     from_setting,
     key::{
-        LIMIT, Nested, ONE_OR_MORE, choice, either, flag, foreign, list, map, nested, number, optional_choice,
+        LIMIT, Nested, ONE_OR_MORE, choice, either, flag, foreign, list, map, nest, number, optional_choice,
         optional_duration, secret, text, texts, word_kind,
     },
     preset::Preset,
@@ -43,7 +43,7 @@ settings! {
         /// The arguments of the program; each element stays one argument.
         args: Vec<Text> = texts().aka(&["arguments"]).stdio().common();
         /// Environment variables that are set for the process.
-        env: BTreeMap<String, Text> = map(&Kind::Secret).aka(&["envs", "environment"]).stdio().common();
+        env: BTreeMap<String, Text> = map(&ValueKind::Secret).aka(&["envs", "environment"]).stdio().common();
         /// A file of `NAME=value` lines with more environment variables, relative to the config file; `env` overrides it.
         env_file: Option<Text> = text().stdio().common();
         /// Names of environment variables that the process inherits in addition to `env_policy`.
@@ -57,9 +57,9 @@ settings! {
         /// The working directory of the process, relative to the config file; `~` is the home directory.
         cwd: Option<String> = text().aka(&["working_dir", "working_directory", "work_dir"]).stdio().common();
         /// Resource limits of its processes, on Linux.
-        rlimits: Nested<rlimits::In> = nested(Kind::Table(&rlimits::SECTION)).aka(&["ulimits"]).protects().stdio();
+        rlimits: Nested<rlimits::In> = nest(ValueKind::Table(&rlimits::SECTION)).aka(&["ulimits"]).protects().stdio();
         /// The sandbox of its processes, on Linux: what they may access. `true` means basic; a single word is short for `level`.
-        sandbox: Nested<sandbox::In> = nested(Kind::Either(&[word_kind::<SandboxLevel>(), Kind::Bool, Kind::Table(&sandbox::SECTION)]))
+        sandbox: Nested<sandbox::In> = nest(ValueKind::Either(&[word_kind::<SandboxLevel>(), ValueKind::Bool, ValueKind::Table(&sandbox::SECTION)]))
             .merged(|short| match short {
                 Setting::Word(_) => Some((&sandbox::level, short.clone())),
                 Setting::Bool(true) => Some((&sandbox::level, Setting::Word("basic"))),
@@ -72,14 +72,14 @@ settings! {
         /// The URL of the server.
         url: Option<Text> = text().aka(&["server_url", "http_url", "uri", "endpoint", "base_url"]).common();
         /// Headers that are sent with every request, to this origin only. `{{NAME}}` is replaced for each view.
-        headers: BTreeMap<String, Text> = map(&Kind::Secret)
+        headers: BTreeMap<String, Text> = map(&ValueKind::Secret)
             .aka(&["http_headers", "custom_headers", "request_headers"])
             .remote()
             .common();
         /// Headers whose values are read from the named environment variables.
-        env_headers: BTreeMap<String, Text> = map(&Kind::Text).aka(&["env_http_headers"]).remote();
+        env_headers: BTreeMap<String, Text> = map(&ValueKind::Text).aka(&["env_http_headers"]).remote();
         /// The credentials that are sent to the server.
-        auth: Nested<auth::In> = nested(Kind::Either(&[Kind::Table(&auth::SECTION), word_kind::<AuthKind>()]))
+        auth: Nested<auth::In> = nest(ValueKind::Either(&[ValueKind::Table(&auth::SECTION), word_kind::<AuthKind>()]))
             .aka(&["auth_config", "authentication"])
             .remote();
         /// The kind of credentials; inferred from `auth` when not set.
@@ -87,7 +87,7 @@ settings! {
         /// Short for `auth = { bearer = … }`.
         bearer_token: Option<Text> = secret().converted(&[("bearer_token_env_var", Via::VariableName)]).remote().common();
         /// How to sign in with OAuth: a table, or `false` if nobody is to be asked to sign in.
-        oauth: Nested<oauth::In> = nested(Kind::Either(&[Kind::Bool, Kind::Table(&oauth::SECTION)])).remote().common();
+        oauth: Nested<oauth::In> = nest(ValueKind::Either(&[ValueKind::Bool, ValueKind::Table(&oauth::SECTION)])).remote().common();
         /// A program that prints headers for the requests, as a JSON object or as lines `Name: value`: a list is the program and its arguments, a
         /// text is split at spaces, or run by a shell if it has characters of one. It is run again when the server answers 401 or 403. Its
         /// environment is that of stdio servers (`env`, `env_policy`, `cwd`), with PEGBOARD_SERVER_NAME and PEGBOARD_SERVER_URL.
@@ -105,7 +105,7 @@ settings! {
         /// Short for `oauth.resource`.
         oauth_resource: Option<String> = text().remote();
         /// TLS settings of the connection.
-        tls: Nested<tls::In> = nested(Kind::Table(&tls::SECTION)).remote();
+        tls: Nested<tls::In> = nest(ValueKind::Table(&tls::SECTION)).remote();
         /// Whether the server's certificate is accepted without verification.
         insecure: bool = flag(false)
             .converted(&[("verify_ssl", Via::Negated), ("verify_tls", Via::Negated), ("tls_verify", Via::Negated), ("ssl_verify", Via::Negated)])

@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use super::server_table::SERVER;
 use crate::{
     audit::audit,
-    field::{Applies, DefaultValue, Field, ForAll, InProject, Kind, Usage},
-    key::{Nested, choice, either, foreign, map, nested, number, plain, unparsed},
+    field::{Applies, DefaultValue, Field, ForAll, InProject, Usage, ValueKind},
+    key::{Nested, choice, either, foreign, map, nest, number, plain, unparsed},
     policy::{Queue, mask_settings::masking, queue},
     preset::Preset,
     serve::serve,
@@ -20,14 +20,14 @@ settings! {
         /// The preset that provides the defaults of every server.
         preset: Preset = choice().common();
         /// Queues that calls wait in, by name, with the most calls in flight at once.
-        queues: BTreeMap<String, Queue> = map(&Kind::Either(&[number(1, 1_000_000), Kind::Table(&queue::SECTION)]))
+        queues: BTreeMap<String, Queue> = map(&ValueKind::Either(&[number(1, 1_000_000), ValueKind::Table(&queue::SECTION)]))
             .in_project(InProject::Queues);
         /// What is masked in the output of every server.
-        masking: Nested<masking::In> = nested(Kind::Either(&[Kind::Bool, Kind::Table(&masking::SECTION)]))
+        masking: Nested<masking::In> = nest(ValueKind::Either(&[ValueKind::Bool, ValueKind::Table(&masking::SECTION)]))
             .protects()
             .in_project(InProject::Masking);
         /// The audit log of all calls: a file, or a table. Without it there is none.
-        audit: Nested<audit::In> = nested(Kind::Either(&[Kind::Text, Kind::Table(&audit::SECTION)]))
+        audit: Nested<audit::In> = nest(ValueKind::Either(&[ValueKind::Text, ValueKind::Table(&audit::SECTION)]))
             .aka(&["audit_log"])
             .protects()
             .in_project(InProject::LeftOut)
@@ -38,9 +38,9 @@ settings! {
             .in_project(InProject::IfUnset)
             .common();
         /// Named views: parts of the board for clients of the gateway, by name.
-        views: BTreeMap<String, Nested<view::In>> = map(&Kind::Table(&view::SECTION)).in_project(InProject::Views).common();
+        views: BTreeMap<String, Nested<view::In>> = map(&ValueKind::Table(&view::SECTION)).in_project(InProject::Views).common();
         /// Settings of the gateway, `pegboard serve`.
-        serve: Nested<serve::In> = nested(Kind::Table(&serve::SECTION)).in_project(InProject::LeftOut).common();
+        serve: Nested<serve::In> = nest(ValueKind::Table(&serve::SECTION)).in_project(InProject::LeftOut).common();
     }
 }
 
@@ -86,7 +86,7 @@ const fn count_for_all(parts: &[&[&Field]]) -> usize {
 
 /// These fields as they stand there.
 const fn fields_for_all<const N: usize>(parts: &[&[&Field]]) -> [Field; N] {
-    let mut fields = [plain("", Kind::Any, ""); N];
+    let mut fields = [plain("", ValueKind::Any, ""); N];
     let (mut part, mut count) = (0, 0);
     while part < parts.len() {
         let mut index = 0;

@@ -7,7 +7,7 @@ use crate::{
     field::Field,
     from_setting::{FromSetting as _, one_or_more},
     setting::{Found, Rank, Setting, Text, Values},
-    tree::Place,
+    tree::Location,
 };
 
 /// Values of the section that `S` marks.
@@ -66,7 +66,7 @@ impl<'a, S> Table<'a, S> {
     }
 
     /// Where it is set.
-    pub(crate) fn at<T>(self, key: &Key<S, T>) -> Option<Place> {
+    pub(crate) fn at<T>(self, key: &Key<S, T>) -> Option<Location> {
         self.find(key).map(|found| found.at)
     }
 

@@ -1,7 +1,7 @@
 //! The settings of masking, which resolve to a `Masking`.
 
 use crate::{
-    field::{DefaultValue, Floor, Kind},
+    field::{DefaultValue, Floor, ValueKind},
     floor::never_off,
     from_setting::FromSetting as _,
     key::{Nested, choice, flag, list, text, texts},
@@ -21,7 +21,7 @@ settings! {
         /// Names of further patterns to mask.
         patterns: Vec<Text> = texts();
         /// Custom patterns to mask.
-        custom: Vec<Nested<pattern::In>> = list(&Kind::Table(&pattern::SECTION))
+        custom: Vec<Nested<pattern::In>> = list(&ValueKind::Table(&pattern::SECTION))
             .aka(&["custom_patterns"])
             .shown(DefaultValue::EmptyList);
         /// Regular expressions for whole values that are never masked, even if a pattern matches them.

@@ -30,7 +30,7 @@ settings! {
         /// The highest value to which a server may raise `max_bytes`; equal to `max_bytes` when that is set, else 500000.
         ceiling: usize = size(RESULT_SIZE, 500_000).void_if(&["max_bytes"]);
         /// The separator between the content blocks of a result in its text.
-        join: Join = choice().aka(&["separator"]).of_presets();
+        join: Join = choice().aka(&["separator"]).preset_only();
         /// Which form of a result becomes its text: its content blocks, its structured content, or both.
         structured: Structured = choice();
         /// Whether the text is enclosed in markers that label it as untrusted output.

@@ -8,10 +8,10 @@ use super::{
     results::{RESULT_SIZE, Structured, result},
 };
 use crate::{
-    field::{DefaultValue, Kind, Via},
+    field::{DefaultValue, ValueKind, Via},
     from_setting::{FromSetting as _, only_field},
     key::{
-        Nested, either, nested, optional_choice, optional_count, optional_flag, optional_size, text, texts, word_kind,
+        Nested, either, nest, optional_choice, optional_count, optional_flag, optional_size, text, texts, word_kind,
     },
     lifecycle::RetryClass,
     setting::Setting,
@@ -39,7 +39,7 @@ settings! {
     }
     keys {
         /// Whether a call that may have run can be retried: never, safe (the tool only reads), or idempotent.
-        retry: Option<RetryClass> = either(&[word_kind::<RetryClass>(), Kind::Table(&tool_retry::SECTION)], None, DefaultValue::None)
+        retry: Option<RetryClass> = either(&[word_kind::<RetryClass>(), ValueKind::Table(&tool_retry::SECTION)], None, DefaultValue::None)
             .via(read_retry);
         /// The queue that its calls wait in, instead of the server's queue.
         queue: Option<String> = text();
@@ -48,7 +48,7 @@ settings! {
         /// Which form of a result becomes its text; short for `result.structured`.
         structured: Option<Structured> = optional_choice();
         /// How its results are limited and formatted.
-        result: Nested<result::In> = nested(Kind::Table(&result::SECTION)).aka(&["results"]);
+        result: Nested<result::In> = nest(ValueKind::Table(&result::SECTION)).aka(&["results"]);
     }
 }
 

@@ -7,7 +7,7 @@ use crate::{
     expand::Env,
     problem::{Report, join},
     relative_path,
-    tree::Place,
+    tree::Location,
 };
 use pegboard_mask::Masking;
 
@@ -20,7 +20,7 @@ pub(crate) struct Context<'a> {
     /// `servers.NAME`.
     pub(crate) path: &'a str,
     /// The location of the server's name.
-    pub(crate) at: Place,
+    pub(crate) at: Location,
     /// The masking of all servers, which that of the server extends.
     pub(crate) masking: &'a Masking,
     /// The environment files of a project file. It may use no others, because these are the ones that were approved.
@@ -34,7 +34,7 @@ impl Context<'_> {
     }
 
     /// Reports an error of one of the server's settings.
-    pub(super) fn refuse<T>(&mut self, at: Place, key: &str, message: &str) -> Option<T> {
+    pub(super) fn refuse<T>(&mut self, at: Location, key: &str, message: &str) -> Option<T> {
         self.report.error(at, &join(self.path, key), message);
         None
     }

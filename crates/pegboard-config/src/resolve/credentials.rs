@@ -13,7 +13,7 @@ use crate::{
     problem::join,
     setting::{Setting, Text, Values},
     transport::{Auth, HeadersHelper},
-    tree::Place,
+    tree::Location,
 };
 use pegboard_base::secret::Secret;
 
@@ -29,7 +29,7 @@ enum Held {
     ApiKey(String, Secret),
 }
 
-pub(super) fn of_server(context: &mut Context<'_>, values: ServerTable<'_>) -> Option<Credentials> {
+pub(super) fn resolve(context: &mut Context<'_>, values: ServerTable<'_>) -> Option<Credentials> {
     let nothing = Values::default();
     let table = values.table(&server::auth).unwrap_or(Table::new(&nothing));
     let kind = kind(values, table);
@@ -38,7 +38,7 @@ pub(super) fn of_server(context: &mut Context<'_>, values: ServerTable<'_>) -> O
         .or(values.at(&server::bearer_token))
         .unwrap_or(context.at);
     let mut held = held(context, values, table, at)?;
-    let sign_in = oauth::Wish::of(values, table);
+    let sign_in = oauth::Wish::read(values, table);
     if matches!(kind, Some(AuthKind::OAuth | AuthKind::ClientCredentials)) {
         return match held.is_empty() {
             true => oauth::settings(context, values, table, kind == Some(AuthKind::ClientCredentials))
@@ -107,7 +107,7 @@ fn held(
     context: &mut Context<'_>,
     values: ServerTable<'_>,
     table: Table<'_, auth::In>,
-    at: Place,
+    at: Location,
 ) -> Option<Vec<Held>> {
     let bearer = match (values.get(&server::bearer_token), table.get(&auth::bearer)) {
         (Some(_), Some(_)) => {

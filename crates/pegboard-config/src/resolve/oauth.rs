@@ -16,7 +16,7 @@ use crate::{
     problem::join,
     secret_detection,
     setting::{Found, Setting, Text, Values},
-    tree::Place,
+    tree::Location,
 };
 use pegboard_base::secret::{SafeUrl, Secret};
 
@@ -28,7 +28,7 @@ const MAX_SECRET_FILE: usize = 64 << 10;
 pub(super) enum Wish {
     /// By this setting.
     On {
-        at: Place,
+        at: Location,
         key: String,
     },
     Off,
@@ -36,7 +36,7 @@ pub(super) enum Wish {
 }
 
 impl Wish {
-    pub(super) fn of(values: ServerTable<'_>, table: Table<'_, auth::In>) -> Self {
+    pub(super) fn read(values: ServerTable<'_>, table: Table<'_, auth::In>) -> Self {
         let tables = [values.find(&server::oauth), table.find(&auth::oauth)];
         let switch = |found: &Found| match &found.setting {
             Setting::Bool(on) => *on,
@@ -124,7 +124,7 @@ fn gathered(context: &mut Context<'_>, values: ServerTable<'_>, table: Table<'_,
 struct Settings<'a> {
     values: Table<'a, oauth::In>,
     /// Where the sign-in is asked for.
-    at: Place,
+    at: Location,
 }
 
 impl Settings<'_> {

@@ -15,7 +15,7 @@ use crate::{
     setting::{Text, Values},
     spiffe_id::SpiffeId,
     transport::{Auth, ClientCert, Endpoint, Tls, Transport},
-    tree::Place,
+    tree::Location,
 };
 use pegboard_base::{
     diagnosis::{Code, Edit},
@@ -26,11 +26,11 @@ pub(super) fn transport(
     context: &mut Context<'_>,
     values: ServerTable<'_>,
     kind: Option<TransportKind>,
-    at: Place,
+    at: Location,
 ) -> Option<Transport> {
     let url = url(context, &values.get(&server::url)?);
     let headers = headers(context, values);
-    let credentials = credentials::of_server(context, values);
+    let credentials = credentials::resolve(context, values);
     let tls = tls(context, values);
     let cleanup = values.get(&server::session_cleanup_url);
     let cleanup = cleanup.map(|text| session_cleanup_url(context, &text));
@@ -168,7 +168,7 @@ fn header(
     headers: &mut BTreeMap<String, Secret>,
     path: &str,
     (name, value): (&str, &str),
-    at: Place,
+    at: Location,
 ) -> bool {
     let problem = if HeaderName::from_bytes(name.as_bytes()).is_err() {
         "is not a header name".to_owned()
@@ -229,7 +229,7 @@ fn tls(context: &mut Context<'_>, values: ServerTable<'_>) -> Option<Tls> {
 }
 
 /// Warns about credentials that are sent unencrypted to another host.
-fn warn_of_open_credentials(context: &mut Context<'_>, url: &SafeUrl, auth: &Auth, at: Place) {
+fn warn_of_open_credentials(context: &mut Context<'_>, url: &SafeUrl, auth: &Auth, at: Location) {
     let url = url.expose();
     let open = matches!(url.scheme(), "http" | "ws");
     let host = url.host_str().unwrap_or("");

@@ -10,18 +10,18 @@ use crate::{
 use pegboard_base::secret::{SafeUrl, Secret};
 
 /// The settings of a server.
-pub(super) fn of_server(values: ServerTable<'_>) -> Results {
+pub(super) fn resolve_server(values: ServerTable<'_>) -> Results {
     let short = (values.get(&server::max_result), values.get(&server::structured));
     over(Results::default(), values.table(&server::result), short)
 }
 
 /// The settings of a view. What it does not set has the default, regardless of the servers.
-pub(super) fn of_view(table: Table<'_, result::In>) -> Results {
+pub(super) fn resolve_view(table: Table<'_, result::In>) -> Results {
     over(Results::default(), Some(table), (None, None))
 }
 
 /// The settings of tools that override those of the server.
-pub(super) fn of_tools(values: ServerTable<'_>, base: Results) -> BTreeMap<String, Results> {
+pub(super) fn resolve_tools(values: ServerTable<'_>, base: Results) -> BTreeMap<String, Results> {
     let tools = values.tables(&server::tools).into_iter();
     let results = tools.filter_map(|(name, table)| {
         let short = (table.get(&tool::max_result), table.get(&tool::structured));

@@ -10,7 +10,7 @@ use crate::{
 use pegboard_base::secret::Secret;
 
 /// Returns the secrets among the variables that the settings refer to, and in the fields that are meant for secrets, with or without effect.
-pub(super) fn of_settings(context: &Context<'_>, values: &Values) -> Vec<Secret> {
+pub(super) fn collect(context: &Context<'_>, values: &Values) -> Vec<Secret> {
     let mut secrets = Vec::new();
     for (name, found) in values.iter() {
         for variable in found.variables.iter().filter(|variable| !is_open(variable)) {
@@ -21,21 +21,23 @@ pub(super) fn of_settings(context: &Context<'_>, values: &Values) -> Vec<Secret>
             }
             secrets.extend(secrets_in(variable, &value));
         }
-        of_setting(name, &found.setting, &mut secrets);
+        collect_from(name, &found.setting, &mut secrets);
     }
     secrets.sort();
     secrets.dedup();
     secrets
 }
 
-fn of_setting(name: &str, setting: &Setting, secrets: &mut Vec<Secret>) {
+fn collect_from(name: &str, setting: &Setting, secrets: &mut Vec<Secret>) {
     match setting {
         Setting::Secret(text) if !is_open(name) => secrets.extend(secrets_in(name, &text.value)),
-        Setting::List(items) => items.iter().for_each(|item| of_setting(name, item, secrets)),
-        Setting::Map(entries) => entries.iter().for_each(|(key, value)| of_setting(key, value, secrets)),
+        Setting::List(items) => items.iter().for_each(|item| collect_from(name, item, secrets)),
+        Setting::Map(entries) => entries
+            .iter()
+            .for_each(|(key, value)| collect_from(key, value, secrets)),
         Setting::Table(values) => values
             .iter()
-            .for_each(|(name, found)| of_setting(name, &found.setting, secrets)),
+            .for_each(|(name, found)| collect_from(name, &found.setting, secrets)),
         _ => {}
     }
 }

@@ -88,7 +88,7 @@ fn tls(table: Table<'_, fields::In>) -> Option<ServeTls> {
     Some(ServeTls::new(path(cert)?, path(key)?))
 }
 
-fn check_token(entry: Table<'_, token::In>, path: &str, at: crate::tree::Place, report: &mut Report) {
+fn check_token(entry: Table<'_, token::In>, path: &str, at: crate::tree::Location, report: &mut Report) {
     if entry.find(&token::sha256).is_none() {
         let hint = "`pegboard token new` prints a token and its digest";
         report.error_with(at, &join(path, token::sha256.name), "a token needs its digest", hint);

@@ -47,7 +47,7 @@ pub(super) fn check(serve: Table<'_, fields::In>, path: &str, report: &mut Repor
     check_introspection(table, &path, report);
 }
 
-fn check_rules(table: OAuthTable<'_>, path: &str, at: crate::tree::Place, report: &mut Report) {
+fn check_rules(table: OAuthTable<'_>, path: &str, at: crate::tree::Location, report: &mut Report) {
     let rules = table.list(&oauth_fields::rules);
     let path = join(path, oauth_fields::rules.name);
     if rules.is_empty() {

@@ -13,7 +13,7 @@ use crate::{
     secret_detection,
     setting::Text,
     transport::{Command, Rlimits},
-    tree::Place,
+    tree::Location,
 };
 use pegboard_base::{
     diagnosis::{Code, Edit},
@@ -173,7 +173,7 @@ fn environment(context: &mut Context<'_>, values: ServerTable<'_>) -> Option<BTr
 }
 
 /// A repository could make an ordinary command run any code with such a variable, in a value that few people can read.
-fn refuse_in_project(context: &mut Context<'_>, name: &str, at: Place) {
+fn refuse_in_project(context: &mut Context<'_>, name: &str, at: Location) {
     context.report.error_with(
         at,
         &join(&join(context.path, "env"), name),
@@ -182,7 +182,7 @@ fn refuse_in_project(context: &mut Context<'_>, name: &str, at: Place) {
     );
 }
 
-fn refuse_loader(context: &mut Context<'_>, name: &str, at: Place) {
+fn refuse_loader(context: &mut Context<'_>, name: &str, at: Location) {
     context.report.error_with(
         at,
         &join(&join(context.path, "env"), name),

@@ -29,7 +29,7 @@ pub(crate) fn views(values: TopTable<'_>) -> BTreeMap<String, ViewConfig> {
 
 fn view(table: Table<'_, fields::In>) -> ViewConfig {
     ViewConfig {
-        result: table.table(&fields::result).map(results::of_view),
+        result: table.table(&fields::result).map(results::resolve_view),
         ..ViewConfig::default().overlay(table)
     }
 }

@@ -8,11 +8,11 @@ use super::{token::TokenScope, web_address::is_endpoint};
 use crate::{
     choice::words,
     duration_text,
-    field::{DefaultValue, Kind},
+    field::{DefaultValue, ValueKind},
     from_setting::one_or_more,
     key::{
-        Nested, ONE_OR_MORE, choices, duration, either, flag, list, nested, optional_count, required_text, secret,
-        text, texts, unless,
+        Nested, ONE_OR_MORE, choices, duration, either, flag, list, nest, optional_count, required_text, secret, text,
+        texts, unless,
     },
     policy::Rate,
     setting::Text,
@@ -60,11 +60,11 @@ settings! {
         /// for the program that asked for it, so set it only if `audience` names none but the gateway.
         id_tokens: bool = flag(false);
         /// What holders of tokens may do. The first rule that matches decides; a token that no rule matches is refused.
-        rules: Vec<Nested<serve_oauth_rule::In>> => Vec<OAuthRule> = list(&Kind::Table(&serve_oauth_rule::SECTION))
+        rules: Vec<Nested<serve_oauth_rule::In>> => Vec<OAuthRule> = list(&ValueKind::Table(&serve_oauth_rule::SECTION))
             .aka(&["rule"])
             .shown(DefaultValue::EmptyList);
         /// Where tokens are checked that are no JWT (RFC 7662).
-        introspection: Nested<serve_oauth_introspection::In> => Option<OAuthIntrospection> = nested(Kind::Table(&serve_oauth_introspection::SECTION));
+        introspection: Nested<serve_oauth_introspection::In> => Option<OAuthIntrospection> = nest(ValueKind::Table(&serve_oauth_introspection::SECTION));
     }
 }
 
@@ -76,7 +76,7 @@ fn wrong_url(text: &str) -> Option<String> {
 }
 
 /// Ten minutes at most: a larger difference is a wrong clock.
-const SKEW: Kind = Kind::Duration { min: 0, max: 600_000 };
+const SKEW: ValueKind = ValueKind::Duration { min: 0, max: 600_000 };
 
 settings! {
     serve_oauth_rule = "serve.oauth.rule" {
@@ -88,7 +88,7 @@ settings! {
         /// The view that holders of such tokens use. Without it, they use the whole board, every server and every view.
         view: Option<String> = text();
         /// What holders of such tokens may do: `read`, `call`, `admin`. No scope includes another.
-        scopes: BTreeSet<TokenScope> = choices(TokenScope::of_a_client).shown(DefaultValue::Texts(&["read", "call"]));
+        scopes: BTreeSet<TokenScope> = choices(TokenScope::default_of_clients).shown(DefaultValue::Texts(&["read", "call"]));
         /// How often each holder of such tokens may call tools, such as `60/min`.
         rate: Option<Rate> = text().syntax(Rate::problem, "").aka(&["rate_limit"]);
         /// The most calls of each holder of such tokens in flight at once; further ones are refused.
@@ -119,7 +119,7 @@ pub struct OAuthRule {
     /// The only view that they may use.
     pub view: Option<String>,
     /// What they may do.
-    #[serde(default = "TokenScope::of_a_client")]
+    #[serde(default = "TokenScope::default_of_clients")]
     pub scopes: BTreeSet<TokenScope>,
     /// How often each of them may call tools.
     pub rate: Option<Rate>,
@@ -214,7 +214,7 @@ impl OAuthRule {
     /// A rule for every token: its holder may list and call all tools.
     pub fn for_everyone() -> Self {
         Self {
-            scopes: TokenScope::of_a_client(),
+            scopes: TokenScope::default_of_clients(),
             ..Self::default()
         }
     }

@@ -24,7 +24,7 @@ settings! {
         view: Option<String> = text();
         /// What its holder may do: `read` lists tools and shows the state of servers, `call` calls tools, `admin` changes what runs. No scope
         /// includes another.
-        scopes: BTreeSet<TokenScope> [default = "TokenScope::of_a_client"] = choices(TokenScope::of_a_client)
+        scopes: BTreeSet<TokenScope> [default = "TokenScope::default_of_clients"] = choices(TokenScope::default_of_clients)
             .shown(DefaultValue::Texts(&["read", "call"]));
         /// How often its holder may call tools, such as `60/min`.
         rate: Option<Rate> = text().syntax(Rate::problem, "").aka(&["rate_limit"]);
@@ -78,7 +78,7 @@ words! {
 
 impl TokenScope {
     /// The scopes of a token whose config names none.
-    pub(crate) fn of_a_client() -> BTreeSet<Self> {
+    pub(crate) fn default_of_clients() -> BTreeSet<Self> {
         BTreeSet::from([Self::Read, Self::Call])
     }
 }
@@ -97,7 +97,7 @@ pub struct BadTokenDigest;
 
 impl TokenDigest {
     /// The digest of a token.
-    pub fn of(token: &str) -> Self {
+    pub fn compute(token: &str) -> Self {
         Self(Sha256::digest(token.as_bytes()).into())
     }
 
@@ -167,7 +167,7 @@ mod tests {
 
     #[test]
     fn a_digest_is_read_and_written_as_hexadecimal_digits() {
-        let digest = TokenDigest::of("abc");
+        let digest = TokenDigest::compute("abc");
         assert_eq!(digest.to_string(), ABC);
         for text in [
             ABC.to_owned(),
@@ -177,8 +177,8 @@ mod tests {
         ] {
             assert_eq!(text.parse(), Ok(digest), "{text}");
         }
-        assert!(digest.is_same(&TokenDigest::of("abc")));
-        assert!(!digest.is_same(&TokenDigest::of("xyz")));
+        assert!(digest.is_same(&TokenDigest::compute("abc")));
+        assert!(!digest.is_same(&TokenDigest::compute("xyz")));
     }
 
     #[test]

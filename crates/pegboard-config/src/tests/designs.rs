@@ -11,7 +11,7 @@ fn secs(seconds: u64) -> Duration {
 /// Loads a file and checks what is said about it.
 #[track_caller]
 fn load(name: &str, text: &str, told: &[&str]) -> Config {
-    let env = Env::of([
+    let env = Env::from_pairs([
         ("KUBECONFIG", "/k/config"),
         ("TOKEN", "s3cr3t"),
         ("GITHUB_TOKEN", "s3cr3t"),

@@ -13,7 +13,7 @@ fn touch(path: &Path) {
 fn the_nearest_file_of_the_repository_is_found() {
     let folder = tempfile::tempdir().unwrap();
     let root = folder.path().canonicalize().unwrap();
-    let env = Env::of([("HOME", root.join("home").display().to_string())]);
+    let env = Env::from_pairs([("HOME", root.join("home").display().to_string())]);
     let trust = TrustStore::user(&env);
     let finds = |from: &str, file: Option<&str>| {
         let sources = Source::discover(&root.join(from), &env, &trust);
@@ -49,7 +49,7 @@ fn no_file_is_taken_from_a_folder_above_that_everyone_may_write_to() {
     let inner = folder.path().join("a");
     fs::create_dir(&inner).unwrap();
     touch(&folder.path().join("pegboard.toml"));
-    let env = Env::of([("HOME", "/nowhere")]);
+    let env = Env::from_pairs([("HOME", "/nowhere")]);
     let is_found = |folder: &Path| !Source::discover(folder, &env, &TrustStore::user(&env)).is_empty();
     assert!(is_found(&inner));
     fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o1777)).unwrap();

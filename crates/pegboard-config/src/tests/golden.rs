@@ -65,7 +65,7 @@ fn settled(mut config: Config) -> BTreeMap<ServerName, ServerConfig> {
 #[test]
 fn every_shape_loads_to_the_same_servers() {
     for (name, text) in FILES {
-        for format in [Format::of(name.as_ref()), None] {
+        for format in [Format::from_path(name.as_ref()), None] {
             let loaded = Config::load(&[Source::text(*name, *text, format)], &env());
             let errors: Vec<String> = loaded.errors().map(ToString::to_string).collect();
             assert_eq!(errors, Vec::<String>::new(), "{name} as {format:?}");

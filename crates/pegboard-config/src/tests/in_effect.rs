@@ -3,7 +3,7 @@
 use serde_json::{Map, Value as Json, json};
 
 use super::*;
-use crate::field::{Effect, Field, Kind, Section};
+use crate::field::{Effect, Field, Section, ValueKind};
 use pegboard_mask::Masker;
 
 /// Fields whose effect is to refuse servers.
@@ -49,43 +49,43 @@ fn collect(section: &'static Section, at: &mut Vec<Step>, places: &mut Vec<Place
     }
 }
 
-fn is_table(kind: &Kind) -> bool {
+fn is_table(kind: &ValueKind) -> bool {
     match kind {
-        Kind::Table(_) => true,
-        Kind::List(kind) | Kind::Map(kind) => is_table(kind),
+        ValueKind::Table(_) => true,
+        ValueKind::List(kind) | ValueKind::Map(kind) => is_table(kind),
         _ => false,
     }
 }
 
-fn descend(kind: &Kind, at: &mut Vec<Step>, places: &mut Vec<Place>) {
-    let inside = |step, kind: &Kind, at: &mut Vec<Step>, places: &mut Vec<_>| {
+fn descend(kind: &ValueKind, at: &mut Vec<Step>, places: &mut Vec<Place>) {
+    let inside = |step, kind: &ValueKind, at: &mut Vec<Step>, places: &mut Vec<_>| {
         at.push(step);
         descend(kind, at, places);
         at.pop();
     };
     match kind {
-        Kind::Table(section) => collect(section, at, places),
-        Kind::Map(kind) => inside(Step::Key("t"), kind, at, places),
-        Kind::List(kind) => inside(Step::First, kind, at, places),
-        Kind::Either(kinds) => kinds.iter().for_each(|kind| descend(kind, at, places)),
+        ValueKind::Table(section) => collect(section, at, places),
+        ValueKind::Map(kind) => inside(Step::Key("t"), kind, at, places),
+        ValueKind::List(kind) => inside(Step::First, kind, at, places),
+        ValueKind::Either(kinds) => kinds.iter().for_each(|kind| descend(kind, at, places)),
         _ => {}
     }
 }
 
 /// Values that a kind accepts, so many that one of them is not the default.
-fn candidates(kind: &Kind) -> Vec<Json> {
+fn candidates(kind: &ValueKind) -> Vec<Json> {
     match kind {
-        Kind::Bool => vec![true.into(), false.into()],
-        Kind::Text | Kind::Secret => ["zz", "https://zz.example/v1", "ZONE"].map(Json::from).into(),
-        Kind::Count { min, max } => vec![(*min).into(), (min + 1).into(), (*max).into()],
-        Kind::Duration { .. } => vec!["7s".into(), "90s".into(), "45m".into()],
-        Kind::Size { .. } => vec!["20MiB".into(), "17MiB".into()],
-        Kind::Word(words) => words.iter().map(|word| word.name.into()).collect(),
-        Kind::List(kind) => candidates(kind).into_iter().map(|one| json!([one])).collect(),
-        Kind::Map(kind) => candidates(kind).into_iter().map(|one| json!({"K": one})).collect(),
-        Kind::Table(_) => vec![json!({})],
-        Kind::Either(kinds) => kinds.iter().flat_map(candidates).collect(),
-        Kind::Any => vec!["object".into()],
+        ValueKind::Bool => vec![true.into(), false.into()],
+        ValueKind::Text | ValueKind::Secret => ["zz", "https://zz.example/v1", "ZONE"].map(Json::from).into(),
+        ValueKind::Count { min, max } => vec![(*min).into(), (min + 1).into(), (*max).into()],
+        ValueKind::Duration { .. } => vec!["7s".into(), "90s".into(), "45m".into()],
+        ValueKind::Size { .. } => vec!["20MiB".into(), "17MiB".into()],
+        ValueKind::Word(words) => words.iter().map(|word| word.name.into()).collect(),
+        ValueKind::List(kind) => candidates(kind).into_iter().map(|one| json!([one])).collect(),
+        ValueKind::Map(kind) => candidates(kind).into_iter().map(|one| json!({"K": one})).collect(),
+        ValueKind::Table(_) => vec![json!({})],
+        ValueKind::Either(kinds) => kinds.iter().flat_map(candidates).collect(),
+        ValueKind::Any => vec!["object".into()],
     }
 }
 

@@ -286,7 +286,7 @@ fn editors_variables_name_folders() {
 fn a_file_here_is_added_to_the_users_and_does_not_replace_it() {
     let (here, home) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     let folder = home.path().display().to_string();
-    let env = Env::of([("HOME", folder.clone()), ("APPDATA", format!("{folder}/.config"))]);
+    let env = Env::from_pairs([("HOME", folder.clone()), ("APPDATA", format!("{folder}/.config"))]);
     let found = || -> Vec<String> {
         let sources = Source::discover(here.path(), &env, &TrustStore::user(&env));
         sources.iter().map(|source| source.name().to_owned()).collect()
@@ -336,7 +336,7 @@ fn later_sources_replace_whole_servers_and_merge_the_rest() {
 #[test]
 fn a_missing_variable_is_let_pass_when_asked_or_when_the_server_is_off() {
     let text = "[servers.x]\ncommand = 'a'\nargs = ['${NO}']\n";
-    let loaded = Config::from_text(text, Format::Toml, &Env::of([("A", "b")]).lenient());
+    let loaded = Config::from_text(text, Format::Toml, &Env::from_pairs([("A", "b")]).lenient());
     assert_eq!((loaded.config.servers.len(), loaded.warnings().count()), (1, 1));
     let off = server(&format!("{text}enabled = false\n"));
     assert!(!off.enabled);
@@ -379,7 +379,7 @@ fn a_file_that_others_may_write_is_refused() {
 
 #[test]
 fn values_that_are_not_texts_may_come_from_variables() {
-    let env = Env::of([("ON", "false"), ("N", "3"), ("T", "5s"), ("TYPE", "sse"), ("MS", "250")]);
+    let env = Env::from_pairs([("ON", "false"), ("N", "3"), ("T", "5s"), ("TYPE", "sse"), ("MS", "250")]);
     let text = "[servers.x]\nurl = 'https://h/'\ntype = '${TYPE}'\nenabled = '${ON}'\nmax_in_flight = '${N}'\ncall_timeout = '${T}'\nconnect_timeout_ms = '${MS}'\n";
     let loaded = Config::from_text(text, Format::Toml, &env);
     assert!(loaded.problems.is_empty(), "{:?}", loaded.problems);
@@ -400,7 +400,7 @@ fn what_is_said_about_a_tool_is_found_under_its_name_and_under_globs() {
     assert!(x.policy.case_insensitive);
     let fits = |glob: &str, name: &str| glob == "delete_*" && name.starts_with("delete_");
     let said = |tool| {
-        let said = x.policy.of_tool(tool, fits);
+        let said = x.policy.for_tool(tool, fits);
         (said.enabled, said.approval, said.instructions)
     };
     let mind = Some("mind it".to_owned());

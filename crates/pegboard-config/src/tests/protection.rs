@@ -60,7 +60,7 @@ fn a_file_with_too_many_errors_starts_nothing() {
 
 #[test]
 fn a_shell_sees_nothing_of_what_a_file_or_variable_holds() {
-    let env = Env::of([("V", "$(id) `id`; rm -rf /")]);
+    let env = Env::from_pairs([("V", "$(id) `id`; rm -rf /")]);
     let text = "[servers.x]\ncommand = 'a'\nargs = ['; ls', '$(id)', '`id`', '| cat', '&& x', '> f', '${V}', '*']\n";
     let loaded = Config::from_text(text, Format::Toml, &env);
     let (_, server) = loaded.config.servers.first_key_value().unwrap();

@@ -3,7 +3,7 @@
 use std::{fmt::Write as _, path::Path, time::Duration};
 
 use super::*;
-use crate::field::{Applies, Effect, Field, Kind, Section, Usage, Via};
+use crate::field::{Applies, Effect, Field, Section, Usage, ValueKind, Via};
 
 /// Set to rewrite the page instead of comparing it.
 const BLESS: &str = "PEGBOARD_BLESS";
@@ -77,12 +77,12 @@ fn collect(section: &'static Section, at: &str, sections: &mut Vec<(&'static Sec
     }
 }
 
-fn descend(kind: &Kind, at: &str, sections: &mut Vec<(&'static Section, Vec<String>)>) {
+fn descend(kind: &ValueKind, at: &str, sections: &mut Vec<(&'static Section, Vec<String>)>) {
     match kind {
-        Kind::Table(section) => collect(section, at, sections),
-        Kind::Map(kind) => descend(kind, &format!("{at}.NAME"), sections),
-        Kind::List(kind) => descend(kind, &format!("{at}[]"), sections),
-        Kind::Either(kinds) => kinds.iter().for_each(|kind| descend(kind, at, sections)),
+        ValueKind::Table(section) => collect(section, at, sections),
+        ValueKind::Map(kind) => descend(kind, &format!("{at}.NAME"), sections),
+        ValueKind::List(kind) => descend(kind, &format!("{at}[]"), sections),
+        ValueKind::Either(kinds) => kinds.iter().for_each(|kind| descend(kind, at, sections)),
         _ => {}
     }
 }
@@ -152,7 +152,7 @@ fn write_common(page: &mut String) {
 }
 
 /// The field of servers that a field at the top of a file sets for all of them.
-fn of_server(section: &Section, field: &Field) -> Option<&'static Field> {
+fn find_server_field(section: &Section, field: &Field) -> Option<&'static Field> {
     // These two have a meaning of their own at the top.
     let is_own = matches!(field.name, "preset" | "masking");
     let found = fields::SERVER.fields().find(|known| known.name == field.name)?;
@@ -160,7 +160,7 @@ fn of_server(section: &Section, field: &Field) -> Option<&'static Field> {
 }
 
 fn applies(section: &Section, field: &Field) -> String {
-    let servers = of_server(section, field);
+    let servers = find_server_field(section, field);
     let field = servers.unwrap_or(field);
     let whom = match field.applies {
         Applies::Stdio => "processes",
@@ -179,7 +179,7 @@ fn applies(section: &Section, field: &Field) -> String {
 
 /// The doc of a field, whether it is in effect, and its other names.
 fn meaning(section: &Section, field: &Field) -> String {
-    let servers = of_server(section, field);
+    let servers = find_server_field(section, field);
     let mut meaning = servers.unwrap_or(field).doc.to_owned();
     if !field.aliases.is_empty() {
         let names: Vec<String> = field.aliases.iter().map(|name| format!("`{name}`")).collect();
@@ -196,24 +196,24 @@ fn meaning(section: &Section, field: &Field) -> String {
     meaning
 }
 
-fn kind_text(kind: &Kind) -> String {
+fn kind_text(kind: &ValueKind) -> String {
     let duration = |millis: &u64| units::duration_text(Duration::from_millis(*millis));
     match kind {
-        Kind::Bool => "true or false".to_owned(),
-        Kind::Text => "text".to_owned(),
-        Kind::Secret => "secret".to_owned(),
-        Kind::Count { min, max } => format!("number, {min} to {max}"),
-        Kind::Duration { min, max } => format!("duration, {} to {}", duration(min), duration(max)),
-        Kind::Size { min, max } => format!("size, {} to {}", units::SizeText(*min), units::SizeText(*max)),
-        Kind::Word(words) => {
+        ValueKind::Bool => "true or false".to_owned(),
+        ValueKind::Text => "text".to_owned(),
+        ValueKind::Secret => "secret".to_owned(),
+        ValueKind::Count { min, max } => format!("number, {min} to {max}"),
+        ValueKind::Duration { min, max } => format!("duration, {} to {}", duration(min), duration(max)),
+        ValueKind::Size { min, max } => format!("size, {} to {}", units::SizeText(*min), units::SizeText(*max)),
+        ValueKind::Word(words) => {
             let names: Vec<String> = words.iter().map(|word| format!("`{}`", word.name)).collect();
             names.join(", ")
         }
-        Kind::List(kind) => format!("list of {}", kind_text(kind)),
-        Kind::Map(kind) => format!("table of {}", kind_text(kind)),
+        ValueKind::List(kind) => format!("list of {}", kind_text(kind)),
+        ValueKind::Map(kind) => format!("table of {}", kind_text(kind)),
         // The anchor of a heading has no dots.
-        Kind::Table(section) => format!("[`{}`](#{})", section.name, section.name.replace('.', "")),
-        Kind::Either(kinds) => kinds.iter().map(kind_text).collect::<Vec<_>>().join("; or "),
-        Kind::Any => "anything".to_owned(),
+        ValueKind::Table(section) => format!("[`{}`](#{})", section.name, section.name.replace('.', "")),
+        ValueKind::Either(kinds) => kinds.iter().map(kind_text).collect::<Vec<_>>().join("; or "),
+        ValueKind::Any => "anything".to_owned(),
     }
 }

@@ -38,7 +38,7 @@ proptest! {
     #[test]
     fn expansion_never_changes_the_number_of_arguments(held in prop::collection::vec(".{0,20}", 1..6)) {
         let names: Vec<String> = (0..held.len()).map(|n| format!("V{n}")).collect();
-        let env = Env::of(names.iter().cloned().zip(held.iter().map(|held| held.replace('\0', ""))));
+        let env = Env::from_pairs(names.iter().cloned().zip(held.iter().map(|held| held.replace('\0', ""))));
         let args: Vec<String> = names.iter().map(|name| format!("${{{name}}}")).collect();
         let text = serde_json::json!({"servers": {"x": {"command": "a", "args": args}}}).to_string();
         let from_file = Config::from_text(&text, Format::Json, &env).config.servers.pop_first();
@@ -54,7 +54,7 @@ proptest! {
 
     #[test]
     fn no_secret_from_a_variable_is_ever_printed(secret in "[a-z0-9]{16}") {
-        let env = Env::of([("S", secret.as_str())]);
+        let env = Env::from_pairs([("S", secret.as_str())]);
         for settings in [
             "command = 'a'\nargs = ['--token=${S}', '${S}']\nenv = { A = '${S}', B = 'x-${S}' }\n",
             "url = 'https://h/${S}/mcp?key=${S}'\nheaders = { A = 'Bearer ${S}' }\nauth = { bearer = '${S}' }\n",

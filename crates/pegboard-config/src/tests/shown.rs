@@ -157,7 +157,7 @@ fn defaults(section: &field::Section) -> serde_json::Map<String, serde_json::Val
         let value = match (redact::default(field.default), field.kind.section()) {
             _ if is_boards => continue,
             (Some(default), _) => default,
-            (None, Some(parts)) if !matches!(field.kind, field::Kind::Table(_)) || field.name == "result" => {
+            (None, Some(parts)) if !matches!(field.kind, field::ValueKind::Table(_)) || field.name == "result" => {
                 defaults(parts).into()
             }
             (None, _) => continue,

@@ -38,7 +38,7 @@ impl Fixture {
     }
 
     fn env(&self) -> Env<'static> {
-        Env::of([("SECRET", "s3cr3tvalue"), ("HOME", "/home/me")])
+        Env::from_pairs([("SECRET", "s3cr3tvalue"), ("HOME", "/home/me")])
     }
 
     fn file(&self) -> ProjectFile {
@@ -571,7 +571,7 @@ fn a_project_file_that_is_a_link_or_open_to_others_is_refused() {
 #[test]
 fn a_store_needs_an_absolute_folder() {
     for (name, value) in [("HOME", "relative"), ("XDG_STATE_HOME", "."), ("LOCALAPPDATA", "x")] {
-        let mut store = TrustStore::user(&Env::of([(name, value)]));
+        let mut store = TrustStore::user(&Env::from_pairs([(name, value)]));
         assert_eq!(store.path(), None, "{name}");
         let fixture = Fixture::new("", SERVER);
         assert!(matches!(store.accept(&fixture.file()), Err(TrustError::NoFolder)));

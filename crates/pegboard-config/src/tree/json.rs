@@ -5,12 +5,12 @@ use std::collections::HashSet;
 use jsonc_parser::{CollectOptions, ParseOptions, ast, common::Ranged as _, parse_to_ast};
 
 use super::{
-    lines::Lines,
-    node::{Entry, MAX_DEPTH, Node, Place, SyntaxError, Value},
+    lines::LineStarts,
+    node::{KeyValue, Location, MAX_DEPTH, Node, SyntaxError, Value},
 };
 
 pub(super) fn read(text: &str) -> Result<Node, SyntaxError> {
-    let lines = Lines::of(text);
+    let lines = LineStarts::new(text);
     let options = json_options();
     let parsed = parse_to_ast(text, &CollectOptions::default(), &options).map_err(|error| {
         let message = error.kind().to_string();
@@ -18,7 +18,7 @@ pub(super) fn read(text: &str) -> Result<Node, SyntaxError> {
     })?;
     match parsed.value {
         Some(value) => node(&value, &lines, 1),
-        None => Ok(Node::new(Value::Null, Place::START)),
+        None => Ok(Node::new(Value::Null, Location::START)),
     }
 }
 
@@ -39,7 +39,7 @@ pub fn json_options() -> ParseOptions {
     }
 }
 
-fn node(value: &ast::Value<'_>, lines: &Lines<'_>, depth: usize) -> Result<Node, SyntaxError> {
+fn node(value: &ast::Value<'_>, lines: &LineStarts<'_>, depth: usize) -> Result<Node, SyntaxError> {
     let at = lines.place(value.range().start);
     if depth > MAX_DEPTH {
         return Err(SyntaxError::too_deep(at));
@@ -65,7 +65,7 @@ fn node(value: &ast::Value<'_>, lines: &Lines<'_>, depth: usize) -> Result<Node,
                 if !seen.insert(key) {
                     return Err(SyntaxError::duplicate(at, key));
                 }
-                entries.push(Entry {
+                entries.push(KeyValue {
                     key: key.to_owned(),
                     at,
                     value: node(&property.value, lines, depth + 1)?,
@@ -77,7 +77,7 @@ fn node(value: &ast::Value<'_>, lines: &Lines<'_>, depth: usize) -> Result<Node,
     Ok(Node::new(value, at))
 }
 
-fn number(text: &str, at: Place) -> Result<Value, SyntaxError> {
+fn number(text: &str, at: Location) -> Result<Value, SyntaxError> {
     if let Ok(value) = text.parse() {
         return Ok(Value::Int(value));
     }

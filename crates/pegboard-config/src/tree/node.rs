@@ -8,12 +8,12 @@ pub(super) const MAX_NODES: usize = 200_000;
 
 /// A location in a file. Lines and columns count from one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Place {
+pub(crate) struct Location {
     pub(crate) line: u32,
     pub(crate) column: u32,
 }
 
-impl Place {
+impl Location {
     pub(crate) const START: Self = Self { line: 1, column: 1 };
 
     pub(super) fn new(line: usize, column: usize) -> Self {
@@ -29,7 +29,7 @@ impl Place {
 #[derive(Clone, PartialEq)]
 pub(crate) struct Node {
     pub(crate) value: Value,
-    pub(crate) at: Place,
+    pub(crate) at: Location,
 }
 
 #[derive(Clone, PartialEq)]
@@ -40,23 +40,23 @@ pub(crate) enum Value {
     Float(f64),
     Text(String),
     List(Vec<Node>),
-    Map(Vec<Entry>),
+    Map(Vec<KeyValue>),
 }
 
 /// A key, its location, and its value.
 #[derive(Clone, PartialEq)]
-pub(crate) struct Entry {
+pub(crate) struct KeyValue {
     pub(crate) key: String,
-    pub(crate) at: Place,
+    pub(crate) at: Location,
     pub(crate) value: Node,
 }
 
 impl Node {
-    pub(crate) fn new(value: Value, at: Place) -> Self {
+    pub(crate) fn new(value: Value, at: Location) -> Self {
         Self { value, at }
     }
 
-    pub(crate) fn text(text: impl Into<String>, at: Place) -> Self {
+    pub(crate) fn text(text: impl Into<String>, at: Location) -> Self {
         Self::new(Value::Text(text.into()), at)
     }
 
@@ -69,7 +69,7 @@ impl Node {
     }
 
     /// The entries, if this is a map.
-    pub(crate) fn into_entries(self) -> Option<Vec<Entry>> {
+    pub(crate) fn into_entries(self) -> Option<Vec<KeyValue>> {
         match self.value {
             Value::Map(entries) => Some(entries),
             _ => None,
@@ -90,7 +90,7 @@ impl Node {
     }
 }
 
-impl Entry {
+impl KeyValue {
     /// Whether the key marks a comment or an extension (`x-…`), under which YAML anchors are often defined.
     pub(crate) fn is_note(&self) -> bool {
         ["x-", "//", "_comment"].iter().any(|start| self.key.starts_with(start))
@@ -100,27 +100,27 @@ impl Entry {
 /// A syntax error and its location.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct SyntaxError {
-    pub(crate) at: Place,
+    pub(crate) at: Location,
     pub(crate) message: String,
 }
 
 impl SyntaxError {
-    pub(super) fn new(at: Place, message: impl Into<String>) -> Self {
+    pub(super) fn new(at: Location, message: impl Into<String>) -> Self {
         Self {
             at,
             message: message.into(),
         }
     }
 
-    pub(super) fn too_deep(at: Place) -> Self {
+    pub(super) fn too_deep(at: Location) -> Self {
         Self::new(at, format!("nested deeper than {MAX_DEPTH} levels"))
     }
 
-    pub(super) fn too_many(at: Place) -> Self {
+    pub(super) fn too_many(at: Location) -> Self {
         Self::new(at, format!("more than {MAX_NODES} values"))
     }
 
-    pub(super) fn duplicate(at: Place, key: &str) -> Self {
+    pub(super) fn duplicate(at: Location, key: &str) -> Self {
         Self::new(at, format!("`{key}` is written twice"))
     }
 }

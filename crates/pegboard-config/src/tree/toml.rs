@@ -6,24 +6,24 @@ use toml::{
 };
 
 use super::{
-    lines::Lines,
-    node::{Entry, MAX_DEPTH, Node, Place, SyntaxError, Value},
+    lines::LineStarts,
+    node::{KeyValue, Location, MAX_DEPTH, Node, SyntaxError, Value},
 };
 
 pub(super) fn read(text: &str) -> Result<Node, SyntaxError> {
-    let lines = Lines::of(text);
+    let lines = LineStarts::new(text);
     let table = DeTable::parse(text).map_err(|error| {
-        let at = error.span().map_or(Place::START, |span| lines.place(span.start));
+        let at = error.span().map_or(Location::START, |span| lines.place(span.start));
         SyntaxError::new(at, error.message().replace('\n', ", "))
     })?;
-    let at = Place::START;
+    let at = Location::START;
     Ok(Node::new(entries(table.get_ref(), &lines, 1)?, at))
 }
 
-fn entries(table: &DeTable<'_>, lines: &Lines<'_>, depth: usize) -> Result<Value, SyntaxError> {
+fn entries(table: &DeTable<'_>, lines: &LineStarts<'_>, depth: usize) -> Result<Value, SyntaxError> {
     let mut entries = Vec::with_capacity(table.len());
     for (key, value) in table {
-        entries.push(Entry {
+        entries.push(KeyValue {
             key: key.get_ref().to_string(),
             at: lines.place(key.span().start),
             value: node(value, lines, depth + 1)?,
@@ -34,7 +34,7 @@ fn entries(table: &DeTable<'_>, lines: &Lines<'_>, depth: usize) -> Result<Value
     Ok(Value::Map(entries))
 }
 
-fn node(spanned: &Spanned<DeValue<'_>>, lines: &Lines<'_>, depth: usize) -> Result<Node, SyntaxError> {
+fn node(spanned: &Spanned<DeValue<'_>>, lines: &LineStarts<'_>, depth: usize) -> Result<Node, SyntaxError> {
     let at = lines.place(spanned.span().start);
     if depth > MAX_DEPTH {
         return Err(SyntaxError::too_deep(at));

@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, HashSet};
 use saphyr::Scalar;
 use saphyr_parser::{Event, Parser, ScanError, Span};
 
-use super::node::{Entry, MAX_DEPTH, MAX_NODES, Node, Place, SyntaxError, Value};
+use super::node::{KeyValue, Location, MAX_DEPTH, MAX_NODES, Node, SyntaxError, Value};
 
 pub(super) fn read(text: &str) -> Result<Node, SyntaxError> {
     let mut builder = Builder::default();
@@ -16,20 +16,20 @@ pub(super) fn read(text: &str) -> Result<Node, SyntaxError> {
         let (event, span) = event.map_err(|error| scan_error(&error))?;
         builder.take(event, span)?;
     }
-    Ok(builder.root.unwrap_or(Node::new(Value::Null, Place::START)))
+    Ok(builder.root.unwrap_or(Node::new(Value::Null, Location::START)))
 }
 
 fn scan_error(error: &ScanError) -> SyntaxError {
     let marker = error.marker();
-    SyntaxError::new(Place::new(marker.line(), marker.col() + 1), error.info())
+    SyntaxError::new(Location::new(marker.line(), marker.col() + 1), error.info())
 }
 
 /// A collection whose end has not been parsed.
-struct Open {
+struct OpenCollection {
     node: Node,
     anchor: usize,
     /// In a map: the key that waits for its value.
-    key: Option<(String, Place)>,
+    key: Option<(String, Location)>,
     /// In a map: the keys so far.
     keys: HashSet<String>,
     size: Size,
@@ -49,7 +49,7 @@ impl Size {
 #[derive(Default)]
 struct Builder {
     root: Option<Node>,
-    open: Vec<Open>,
+    open: Vec<OpenCollection>,
     /// The nodes marked by `&name`, which aliases refer to.
     anchors: BTreeMap<usize, (Node, Size)>,
     nodes: usize,
@@ -57,7 +57,7 @@ struct Builder {
 
 impl Builder {
     fn take(&mut self, event: Event<'_>, span: Span) -> Result<(), SyntaxError> {
-        let at = Place::new(span.start.line(), span.start.col() + 1);
+        let at = Location::new(span.start.line(), span.start.col() + 1);
         match event {
             Event::Nothing | Event::StreamStart | Event::StreamEnd | Event::DocumentEnd => Ok(()),
             Event::DocumentStart(_) if self.root.is_some() => {
@@ -86,11 +86,11 @@ impl Builder {
         }
     }
 
-    fn start(&mut self, value: Value, anchor: usize, at: Place) -> Result<(), SyntaxError> {
+    fn start(&mut self, value: Value, anchor: usize, at: Location) -> Result<(), SyntaxError> {
         if self.open.len() >= MAX_DEPTH {
             return Err(SyntaxError::too_deep(at));
         }
-        self.open.push(Open {
+        self.open.push(OpenCollection {
             node: Node::new(value, at),
             anchor,
             key: None,
@@ -140,7 +140,7 @@ impl Builder {
                     if !open.keys.insert(key.clone()) {
                         return Err(SyntaxError::duplicate(at, &key));
                     }
-                    entries.push(Entry { key, at, value: node });
+                    entries.push(KeyValue { key, at, value: node });
                 }
             },
             Value::Null | Value::Bool(_) | Value::Int(_) | Value::Float(_) | Value::Text(_) => {}
@@ -150,7 +150,7 @@ impl Builder {
 }
 
 /// Resolves `<<: *defaults`: adds the entries of the other map whose keys are not set.
-fn merge(entries: &mut Vec<Entry>) {
+fn merge(entries: &mut Vec<KeyValue>) {
     let Some(at) = entries.iter().position(|entry| entry.key == "<<") else {
         return;
     };

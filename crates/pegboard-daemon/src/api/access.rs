@@ -14,7 +14,7 @@ use pegboard_gateway::{Caller, LocalClient, Scope};
 use super::problem::Problem;
 
 /// A caller that may see the state of servers and tools.
-pub(super) struct Reader(pub(super) Caller);
+pub(super) struct StatusReader(pub(super) Caller);
 
 /// A caller that the gateway has admitted. What it may do is not known yet.
 pub(super) struct Anyone(pub(super) Caller);
@@ -80,7 +80,7 @@ fn can_be_forged(parts: &Parts) -> bool {
 }
 
 access!(Anyone, None);
-access!(Reader, Some(Scope::Read));
+access!(StatusReader, Some(Scope::Read));
 access!(ToolCaller, Some(Scope::Call));
 
 impl<S: Sync> FromRequestParts<S> for Admin {

@@ -114,7 +114,7 @@ impl CallRequest {
             return Ok(call);
         };
         match arguments.get().as_bytes().first() {
-            Some(b'{') => Ok(call.arguments(checked(&arguments)?)),
+            Some(b'{') => Ok(call.arguments(check(&arguments)?)),
             Some(b'"') => {
                 let text: String =
                     serde_json::from_str(arguments.get()).map_err(|error| invalid(format!("`arguments`: {error}")))?;
@@ -127,7 +127,7 @@ impl CallRequest {
 }
 
 /// Parses an object of arguments. Doubled keys are refused: two parsers could choose different values.
-fn checked(arguments: &RawValue) -> Result<Arguments, Problem> {
+fn check(arguments: &RawValue) -> Result<Arguments, Problem> {
     serde_json::from_str(arguments.get()).map_err(|error| invalid(format!("`arguments`: {error}")))
 }
 
@@ -172,7 +172,7 @@ pub(super) async fn call_tool(
     if !arguments.get().starts_with('{') {
         return Err(invalid("the body must be an object with the arguments"));
     }
-    let arguments = checked(&arguments)?;
+    let arguments = check(&arguments)?;
     // A path names one tool exactly; a name in a call may be misspelt.
     let found = match toolset.tool(&name, PATIENCE).await {
         Ok(found) => found,

@@ -31,7 +31,7 @@ pub(super) async fn record(
         let (_, name) = params.iter().next()?;
         ServerName::parse(name).ok()
     });
-    let mut record = Record {
+    let mut record = ChangeRecord {
         board: api.board.clone(),
         action,
         server,
@@ -74,7 +74,7 @@ fn outcome(status: StatusCode) -> ChangeOutcome {
 }
 
 /// A request for a change, recorded when it is dropped.
-struct Record {
+struct ChangeRecord {
     board: Pegboard,
     action: &'static str,
     server: Option<ServerName>,
@@ -82,7 +82,7 @@ struct Record {
     outcome: ChangeOutcome,
 }
 
-impl Record {
+impl ChangeRecord {
     fn change(&self) -> AdminChange {
         let mut change = AdminChange::new(self.action, self.outcome);
         if let Some(server) = &self.server {
@@ -98,7 +98,7 @@ impl Record {
     }
 }
 
-impl Drop for Record {
+impl Drop for ChangeRecord {
     fn drop(&mut self) {
         self.board.record_change(self.change());
     }

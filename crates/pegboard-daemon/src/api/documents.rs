@@ -81,7 +81,7 @@ impl From<Warning> for WarningDocument {
 
 impl WarningDocument {
     /// The warnings that the newest config, or a part of it, is not in effect.
-    pub(super) fn of_reload(state: &ReloadState) -> Vec<Self> {
+    pub(super) fn from_reload(state: &ReloadState) -> Vec<Self> {
         let failed = state.failed.iter().map(|failed| Self {
             id: "config:reload".to_owned(),
             category: "config",
@@ -108,7 +108,7 @@ impl WarningDocument {
     }
 
     /// The warning about an `explicit` server that is not connected since the config was applied.
-    pub(super) fn of_unconnected(row: &ServerStatus, since: Timestamp) -> Option<Self> {
+    pub(super) fn from_unconnected(row: &ServerStatus, since: Timestamp) -> Option<Self> {
         let name = &row.name;
         row.awaits_connect.then(|| Self {
             id: format!("not_connected:{name}"),

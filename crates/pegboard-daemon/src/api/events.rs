@@ -15,14 +15,17 @@ use pegboard::{Event, Events, Principal, ServerName};
 use pegboard_gateway::{Caller, Place, Scope};
 
 use super::{
-    access::Reader,
+    access::StatusReader,
     calls::{HEARTBEAT, unbuffered},
     problem::Problem,
     state::ApiState,
 };
 
 /// `GET events`. The gateway ends the stream when the token of the caller is revoked.
-pub(super) async fn events(State(api): State<Arc<ApiState>>, Reader(caller): Reader) -> Result<Response, Problem> {
+pub(super) async fn events(
+    State(api): State<Arc<ApiState>>,
+    StatusReader(caller): StatusReader,
+) -> Result<Response, Problem> {
     let place = api.streams.take(caller.principal()).ok_or_else(|| {
         let detail = "too many event streams are open; try again later";
         Problem::new(StatusCode::SERVICE_UNAVAILABLE, detail)

@@ -10,7 +10,7 @@ use http::{StatusCode, Uri};
 use pegboard::{ListedTool, Provider, State as ServerState, Toolset};
 use serde::Deserialize;
 
-use super::{access::Reader, documents::json, problem::Problem, state::ApiState};
+use super::{access::StatusReader, documents::json, problem::Problem, state::ApiState};
 use crate::sign_in_waits::route_hint;
 
 /// How long a listing waits for servers that are starting.
@@ -30,7 +30,7 @@ struct ToolQuery {
 /// `GET tools`.
 pub(super) async fn tools(
     State(api): State<Arc<ApiState>>,
-    Reader(caller): Reader,
+    StatusReader(caller): StatusReader,
     uri: Uri,
 ) -> Result<Response, Problem> {
     let unreadable = |error: axum::extract::rejection::QueryRejection| {
@@ -81,13 +81,19 @@ fn search(toolset: &Toolset, words: &str, listed: &[ListedTool]) -> Vec<ListedTo
 }
 
 /// `GET resources`.
-pub(super) async fn resources(State(api): State<Arc<ApiState>>, Reader(caller): Reader) -> Result<Response, Problem> {
+pub(super) async fn resources(
+    State(api): State<Arc<ApiState>>,
+    StatusReader(caller): StatusReader,
+) -> Result<Response, Problem> {
     let listing = api.listings(&caller, Provider::Mcp)?.resources(PATIENCE).await;
     Ok(json(StatusCode::OK, &listing))
 }
 
 /// `GET prompts`.
-pub(super) async fn prompts(State(api): State<Arc<ApiState>>, Reader(caller): Reader) -> Result<Response, Problem> {
+pub(super) async fn prompts(
+    State(api): State<Arc<ApiState>>,
+    StatusReader(caller): StatusReader,
+) -> Result<Response, Problem> {
     let listing = api.listings(&caller, Provider::Mcp)?.prompts(PATIENCE).await;
     Ok(json(StatusCode::OK, &listing))
 }

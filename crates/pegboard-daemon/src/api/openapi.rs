@@ -13,13 +13,16 @@ use http::StatusCode;
 use pegboard::{ListedTool, Provider};
 use serde_json::{Value, json};
 
-use super::{access::Reader, documents::json_bytes, listings::PATIENCE, problem::Problem, state::ApiState};
+use super::{access::StatusReader, documents::json_bytes, listings::PATIENCE, problem::Problem, state::ApiState};
 
 /// The most tools that have an operation in the document. The others can be called by name.
 const MAX_TOOLS: usize = 10_000;
 
 /// `GET /openapi.json`.
-pub(super) async fn openapi(State(api): State<Arc<ApiState>>, Reader(caller): Reader) -> Result<Response, Problem> {
+pub(super) async fn openapi(
+    State(api): State<Arc<ApiState>>,
+    StatusReader(caller): StatusReader,
+) -> Result<Response, Problem> {
     let mut tools = api.listings(&caller, Provider::Mcp)?.list(PATIENCE).await.tools;
     tools.truncate(MAX_TOOLS);
     let needs_token = api.board.gateway_settings().serve.requires_token();

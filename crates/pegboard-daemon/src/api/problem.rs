@@ -100,16 +100,16 @@ impl Problem {
 
     /// A server that is unavailable until somebody changes something. Such a response has no `Retry-After`.
     pub(crate) fn needs_change(failure: Failure) -> Self {
-        Self::of_failure(StatusCode::CONFLICT, failure)
+        Self::from_failure(StatusCode::CONFLICT, failure)
     }
 
     /// A change that is not made because the audit log, which is required, cannot be written.
     pub(crate) fn unrecorded(failure: Failure) -> Self {
-        Self::of_failure(StatusCode::SERVICE_UNAVAILABLE, failure)
+        Self::from_failure(StatusCode::SERVICE_UNAVAILABLE, failure)
     }
 
     /// A failure of the library, with this status.
-    fn of_failure(status: StatusCode, failure: Failure) -> Self {
+    fn from_failure(status: StatusCode, failure: Failure) -> Self {
         let mut problem = Self::new(status, failure.message).kind(failure.kind);
         problem.0.hint = failure.hint;
         problem.0.code = failure.diagnosis.as_ref().map(|diagnosis| diagnosis.code);
@@ -178,7 +178,7 @@ impl From<Failure> for Problem {
             status => status,
         };
         let retry_after = failure.retry_after;
-        let mut problem = Self::of_failure(status, failure);
+        let mut problem = Self::from_failure(status, failure);
         problem.0.retry_after = retry_after;
         problem
     }

@@ -13,7 +13,7 @@ use pegboard_gateway::Caller;
 use serde_json::Value;
 
 use super::{
-    access::Reader,
+    access::StatusReader,
     documents::{StatusDocument, WarningDocument, WarningsDocument, json},
     paths::ServerPath,
     problem::Problem,
@@ -22,14 +22,14 @@ use super::{
 use crate::{reloads::Reloads, sign_in_waits::SignInWaits};
 
 /// `GET servers`.
-pub(super) async fn all(State(api): State<Arc<ApiState>>, Reader(caller): Reader) -> Response {
+pub(super) async fn all(State(api): State<Arc<ApiState>>, StatusReader(caller): StatusReader) -> Response {
     json(StatusCode::OK, &document(&api, &caller, None))
 }
 
 /// `GET servers/{name}`.
 pub(super) async fn one(
     State(api): State<Arc<ApiState>>,
-    Reader(caller): Reader,
+    StatusReader(caller): StatusReader,
     ServerPath(name): ServerPath,
 ) -> Result<Response, Problem> {
     let document = document(&api, &caller, Some(name.as_str()));
@@ -40,7 +40,7 @@ pub(super) async fn one(
 }
 
 /// `GET warnings`.
-pub(super) async fn warnings(State(api): State<Arc<ApiState>>, Reader(caller): Reader) -> Response {
+pub(super) async fn warnings(State(api): State<Arc<ApiState>>, StatusReader(caller): StatusReader) -> Response {
     let StatusDocument { warnings, .. } = document(&api, &caller, None);
     json(StatusCode::OK, &WarningsDocument { warnings })
 }
@@ -61,7 +61,7 @@ pub(crate) fn status(board: &Pegboard, reloads: &Reloads) -> Value {
 pub(crate) fn all_warnings(status: &BoardStatus, reloads: &Reloads) -> Vec<WarningDocument> {
     let of_board = status.warnings.iter().cloned().map(Into::into);
     let unconnected = unconnected(&status.servers, reloads.last().applied_at);
-    let of_config = WarningDocument::of_reload(&reloads.last());
+    let of_config = WarningDocument::from_reload(&reloads.last());
     of_board.chain(unconnected).chain(of_config).collect()
 }
 
@@ -69,7 +69,7 @@ pub(crate) fn all_warnings(status: &BoardStatus, reloads: &Reloads) -> Vec<Warni
 fn unconnected(rows: &[ServerStatus], since: Timestamp) -> Vec<WarningDocument> {
     let warnings = rows
         .iter()
-        .filter_map(|row| WarningDocument::of_unconnected(row, since));
+        .filter_map(|row| WarningDocument::from_unconnected(row, since));
     let mut warnings: Vec<_> = warnings.collect();
     warnings.dedup_by(|one, before| one.id == before.id);
     warnings
@@ -78,7 +78,7 @@ fn unconnected(rows: &[ServerStatus], since: Timestamp) -> Vec<WarningDocument> 
 /// The status of the servers that a caller sees, or of one of them.
 pub(super) fn document(api: &ApiState, caller: &Caller, only: Option<&str>) -> StatusDocument {
     let status = api.board.status();
-    let waits = SignInWaits::of(&api.board, api.sign_in_links.as_ref());
+    let waits = SignInWaits::new(&api.board, api.sign_in_links.as_ref());
     let (mut healthy, ready) = (waits.is_healthy(&status), waits.is_ready(&api.board, &status));
     let BoardStatus {
         mut servers,
@@ -102,7 +102,7 @@ pub(super) fn document(api: &ApiState, caller: &Caller, only: Option<&str>) -> S
     }
     let mut warnings: Vec<WarningDocument> = warnings.into_iter().map(Into::into).collect();
     warnings.extend(unconnected(&servers, api.reloads.last().applied_at));
-    let mut of_config = WarningDocument::of_reload(&api.reloads.last());
+    let mut of_config = WarningDocument::from_reload(&api.reloads.last());
     of_config.retain(|warning| match &warning.server {
         Some(server) => is_wanted(server.as_str()),
         None => is_whole,

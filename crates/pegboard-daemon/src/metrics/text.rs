@@ -11,9 +11,9 @@ pub(super) const MEDIA_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
 
 /// A page of metrics.
 #[derive(Debug, Default)]
-pub(super) struct Page(String);
+pub(super) struct MetricsPage(String);
 
-impl Page {
+impl MetricsPage {
     /// Writes a metric with one value per set of labels. One without values is left out.
     pub(super) fn family<'v>(&mut self, family: &Family, values: impl IntoIterator<Item = (Vec<&'v str>, f64)>) {
         let mut values = values.into_iter().peekable();
@@ -111,7 +111,7 @@ mod tests {
 
     #[test]
     fn labels_are_escaped() {
-        let mut page = Page::default();
+        let mut page = MetricsPage::default();
         page.family(&CALLS, [(vec!["a\"b\\c\nd", "ok"], 3.0)]);
         let text = page.into_text();
         assert!(

@@ -20,13 +20,13 @@ pub(super) enum Action {
 
 /// A form that a browser has sent.
 #[derive(Debug)]
-pub(super) struct Form {
+pub(super) struct BrowserForm {
     /// What proves that a page of the visit has sent it.
     pub(super) token: String,
     pub(super) action: Action,
 }
 
-impl Form {
+impl BrowserForm {
     /// The name of the field with the token.
     pub(super) const TOKEN: &str = "token";
     /// The name of the buttons.
@@ -101,7 +101,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_form_has_a_token_and_one_action() {
-        let read = async |text: &str| Form::read(Body::from(text.to_owned())).await;
+        let read = async |text: &str| BrowserForm::read(Body::from(text.to_owned())).await;
         let form = read("token=a%2Bb&action=sign-in").await.unwrap();
         assert_eq!((form.token.as_str(), form.action), ("a+b", Action::SignIn));
         assert_eq!(read("action=sign-out&token=x").await.unwrap().action, Action::SignOut);

@@ -12,7 +12,7 @@ use pegboard_gateway::NoSignInPage;
 use tokio::time::Instant;
 
 use super::{
-    form::{Action, Form, is_own_origin},
+    form::{Action, BrowserForm, is_own_origin},
     html::redirect,
     pages::{self, Row},
     pending::Pending,
@@ -45,7 +45,7 @@ pub(super) async fn list(State(site): State<Arc<SignInSite>>, request: Request) 
             rows.push(Row { server, state });
         }
     }
-    shown(&visitor, &visit, pages::list(&visitor.base, &visit.known, &rows))
+    show(&visitor, &visit, pages::list(&visitor.base, &visit.known, &rows))
 }
 
 /// `GET /signin/server/{name}`: asks the person whether to sign in.
@@ -67,7 +67,7 @@ pub(super) async fn server(
     let state = site.state(&server, principal, &site.refusing(principal)).await;
     let may_register = site.may_register_anew(&server, principal);
     let page = pages::server(&visitor.base, &visit.known, &server, state, may_register);
-    shown(&visitor, &visit, page)
+    show(&visitor, &visit, page)
 }
 
 /// `POST /signin/server/{name}`: the person agrees to sign in, or signs out.
@@ -77,7 +77,7 @@ pub(super) async fn submit(
     request: Request,
 ) -> Response {
     let (parts, body) = request.into_parts();
-    let visitor = match Visitor::of(&parts, &site.links) {
+    let visitor = match Visitor::identify(&parts, &site.links) {
         Ok(visitor) => visitor,
         Err(why) => return pages::unusable(why),
     };
@@ -85,7 +85,7 @@ pub(super) async fn submit(
         return pages::needs_link(&visitor.base);
     };
     let form = match is_own_origin(&parts.headers, &visitor.base) {
-        true => Form::read(body).await,
+        true => BrowserForm::read(body).await,
         false => None,
     };
     let Some(form) = form.filter(|form| visit.known.has_form_token(&form.token)) else {
@@ -109,7 +109,7 @@ pub(super) async fn submit(
 /// `GET /signin/callback`: the authorization server has sent the browser back.
 pub(super) async fn callback(State(site): State<Arc<SignInSite>>, request: Request) -> Response {
     let (parts, _) = request.into_parts();
-    let visitor = match Visitor::of(&parts, &site.links) {
+    let visitor = match Visitor::identify(&parts, &site.links) {
         Ok(visitor) => visitor,
         Err(why) => return pages::unusable(why),
     };
@@ -149,7 +149,7 @@ impl SignInSite {
     /// The browser of a request for a page, and its visit. Opens the link that it has come with, and takes it out of the address.
     fn arrive(&self, parts: &Parts) -> Result<(Visitor, Visit), Box<Response>> {
         let refused = |why: NoSignInPage| Box::new(pages::unusable(why));
-        let visitor = Visitor::of(parts, &self.links).map_err(refused)?;
+        let visitor = Visitor::identify(parts, &self.links).map_err(refused)?;
         if let Some(code) = link_code(parts) {
             return Err(Box::new(self.follow(&visitor, &code, parts.uri.path())));
         }
@@ -247,7 +247,7 @@ impl SignInSite {
 }
 
 /// A page with the cookie of its visit.
-fn shown(visitor: &Visitor, visit: &Visit, mut page: Response) -> Response {
+fn show(visitor: &Visitor, visit: &Visit, mut page: Response) -> Response {
     if visit.is_new {
         visitor.set_cookie(&visit.cookie, page.headers_mut());
     }

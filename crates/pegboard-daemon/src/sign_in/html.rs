@@ -51,13 +51,13 @@ pub(super) enum Referrer {
 
 /// A page. `body` is HTML; everything in it that is not ours has to be [escaped](escape).
 pub(super) fn page(status: StatusCode, title: &str, body: &str, referrer: Referrer) -> Response {
-    framed(status, title, "", body, referrer)
+    frame(status, title, "", body, referrer)
 }
 
 /// A page that leads to another address at once, by a link where the browser does not follow by itself.
 pub(super) fn forward_page(title: &str, to: &str, body: &str) -> Response {
     let head = format!("<meta http-equiv=\"refresh\" content=\"0;url={}\">", escape(to));
-    framed(StatusCode::OK, title, &head, body, Referrer::Nobody)
+    frame(StatusCode::OK, title, &head, body, Referrer::Nobody)
 }
 
 /// A redirect to a page of ours.
@@ -70,7 +70,7 @@ pub(super) fn redirect(to: &str) -> Response {
     response
 }
 
-fn framed(status: StatusCode, title: &str, head: &str, body: &str, referrer: Referrer) -> Response {
+fn frame(status: StatusCode, title: &str, head: &str, body: &str, referrer: Referrer) -> Response {
     let title = escape(title);
     let text = format!(
         "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\

@@ -6,7 +6,7 @@ use pegboard::{Hint as _, Principal, ServerName, SignInError, SignInErrorKind, S
 use pegboard_gateway::{NoSignInPage, SignInVisit};
 
 use super::{
-    form::Form,
+    form::BrowserForm,
     html::{Referrer, escape, forward_page, page},
 };
 
@@ -110,10 +110,10 @@ fn server_with(
         ));
     }
     let token = escape(visit.form_token().expose());
-    let (field, action) = (Form::TOKEN, Form::ACTION);
+    let (field, action) = (BrowserForm::TOKEN, BrowserForm::ACTION);
     let (label, sign_in, sign_out) = match is_signed_in {
-        true => ("Sign in again", Form::SIGN_IN, true),
-        false => ("Sign in", Form::SIGN_IN, false),
+        true => ("Sign in again", BrowserForm::SIGN_IN, true),
+        false => ("Sign in", BrowserForm::SIGN_IN, false),
     };
     body.push_str(&format!(
         "<form method=\"post\" action=\"{}\">\n<input type=\"hidden\" name=\"{field}\" value=\"{token}\">\n\
@@ -121,13 +121,13 @@ fn server_with(
         server_page(base, server)
     ));
     if may_register {
-        let value = Form::SIGN_IN_ANEW;
+        let value = BrowserForm::SIGN_IN_ANEW;
         body.push_str(&format!(
             "<button name=\"{action}\" value=\"{value}\">Sign in with a new registration</button>\n"
         ));
     }
     if sign_out {
-        let value = Form::SIGN_OUT;
+        let value = BrowserForm::SIGN_OUT;
         body.push_str(&format!(
             "<button name=\"{action}\" value=\"{value}\">Sign out</button>\n"
         ));
@@ -234,7 +234,7 @@ pub(super) fn unusable(why: NoSignInPage) -> Response {
         NoSignInPage::TooMany => StatusCode::SERVICE_UNAVAILABLE,
         _ => StatusCode::CONFLICT,
     };
-    let body = format!("<p class=\"note\">{}.</p>", escape(&capitalized(&why.to_string())));
+    let body = format!("<p class=\"note\">{}.</p>", escape(&capitalize(&why.to_string())));
     page(status, "No sign-in is possible here", &body, Referrer::Nobody)
 }
 
@@ -295,7 +295,7 @@ fn host(base: &str) -> &str {
     rest.split('/').next().unwrap_or(rest)
 }
 
-fn capitalized(text: &str) -> String {
+fn capitalize(text: &str) -> String {
     let mut letters = text.chars();
     match letters.next() {
         Some(first) => first.to_uppercase().chain(letters).collect(),

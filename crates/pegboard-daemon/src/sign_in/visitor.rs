@@ -30,7 +30,7 @@ pub(super) struct Visit {
 
 impl Visitor {
     /// The browser of a request. Fails if no browser can use the pages.
-    pub(super) fn of(parts: &Parts, links: &SignInLinks) -> Result<Self, NoSignInPage> {
+    pub(super) fn identify(parts: &Parts, links: &SignInLinks) -> Result<Self, NoSignInPage> {
         if parts.extensions.get::<LocalClient>().is_some() {
             return Err(NoSignInPage::NoAddress);
         }

@@ -30,7 +30,7 @@ pub(super) struct Fetcher {
 }
 
 /// A document, and how long it may be cached.
-pub(super) struct Document {
+pub(super) struct FetchedDocument {
     pub(super) json: Value,
     pub(super) max_age: Option<Duration>,
 }
@@ -64,7 +64,7 @@ impl Fetcher {
     }
 
     /// Fetches a document.
-    pub(super) async fn get(&self, url: &Url, limit: usize) -> Result<Document, FetchError> {
+    pub(super) async fn get(&self, url: &Url, limit: usize) -> Result<FetchedDocument, FetchError> {
         self.check(url)?;
         self.send(self.client().await?.get(url.clone()), limit).await
     }
@@ -76,7 +76,7 @@ impl Fetcher {
         (id, secret): (&str, &str),
         form: &[(&str, &str)],
         limit: usize,
-    ) -> Result<Document, FetchError> {
+    ) -> Result<FetchedDocument, FetchError> {
         self.check(url)?;
         let encoded = |text: &str| url::form_urlencoded::byte_serialize(text.as_bytes()).collect::<String>();
         let body = url::form_urlencoded::Serializer::new(String::new())
@@ -90,7 +90,7 @@ impl Fetcher {
         self.send(request, limit).await
     }
 
-    async fn send(&self, request: reqwest::RequestBuilder, limit: usize) -> Result<Document, FetchError> {
+    async fn send(&self, request: reqwest::RequestBuilder, limit: usize) -> Result<FetchedDocument, FetchError> {
         let exchange = async {
             let mut response = request
                 .header(ACCEPT, "application/json")
@@ -113,7 +113,7 @@ impl Fetcher {
             }
             let json: Value = serde_json::from_slice(&body).map_err(|_| FetchError::NotJson)?;
             match json.is_object() {
-                true => Ok(Document { json, max_age }),
+                true => Ok(FetchedDocument { json, max_age }),
                 false => Err(FetchError::NotJson),
             }
         };

@@ -43,7 +43,7 @@ impl Owner {
                 return LocalPeer::Unknown;
             };
             let (peer, local) = (*peer, *local);
-            let looked = tokio::task::spawn_blocking(move || LocalPeer::of_connection(peer, local));
+            let looked = tokio::task::spawn_blocking(move || LocalPeer::for_connection(peer, local));
             looked.await.unwrap_or(LocalPeer::Unknown)
         };
         *found.get_or_init(look).await == LocalPeer::User(self.0.uid)

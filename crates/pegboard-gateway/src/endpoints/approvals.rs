@@ -28,7 +28,7 @@ impl ClientApprover {
     }
 
     async fn ask(&self, question: Question<'_>) -> Decision {
-        let Some(exchange) = self.exchanges.of_call(question.caller.call) else {
+        let Some(exchange) = self.exchanges.find(question.caller.call) else {
             return Decision::Refused(UNABLE.to_owned());
         };
         match exchange.ask(method::ELICITATION_CREATE, form(&question)).await {

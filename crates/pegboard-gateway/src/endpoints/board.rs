@@ -11,7 +11,7 @@ use super::{
     core::Core,
     definitions::{self, ToolStyle},
     listen::no_such_resource,
-    owners::{Owned, listed_prompts, listed_uris, owner_of_uri, prefixed},
+    owners::{Owned, listed_prompts, listed_uris, owner_of_uri, prefix},
     requests::own_params,
     scope::Scope,
     tool_call::to_text,
@@ -292,7 +292,7 @@ fn with_listed_uri(mut error: RpcError, owned: &Owned) -> RpcError {
         && let Some(uri) = data.get_mut("uri")
         && *uri == owned.uri
     {
-        *uri = prefixed(&owned.server, &owned.uri).into();
+        *uri = prefix(&owned.server, &owned.uri).into();
     }
     error
 }
@@ -308,7 +308,7 @@ fn with_prefix(result: &RawResult, owned: &Owned) -> Answer {
         .flatten()
     {
         if let Some(uri) = contents.get("uri").and_then(Value::as_str) {
-            contents["uri"] = prefixed(&owned.server, uri).into();
+            contents["uri"] = prefix(&owned.server, uri).into();
         }
     }
     Ok(RawResult::from_text(to_text(&read)?.into(), result.has_type()))

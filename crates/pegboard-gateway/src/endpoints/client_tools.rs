@@ -47,7 +47,7 @@ pub(super) struct Owner {
 }
 
 impl Owner {
-    pub(super) fn of(client: &Client) -> Self {
+    pub(super) fn from_client(client: &Client) -> Self {
         Self {
             principal: client.principal().cloned(),
             rights: client.rights(),
@@ -102,7 +102,7 @@ impl ClientTools {
             view = view.approver(ClientApprover::new(exchanges.clone()));
         }
         if let Some(principal) = client.principal() {
-            let view_of_token = limited(view, settings.serve.tokens.get(principal.as_str()));
+            let view_of_token = limit(view, settings.serve.tokens.get(principal.as_str()));
             view = limits.apply(view_of_token).principal(principal.clone());
         }
         if let Some(rights) = client.rights() {
@@ -160,7 +160,7 @@ impl ClientTools {
 }
 
 /// Limits a view as the token of its principal says.
-fn limited(mut view: View, token: Option<&TokenConfig>) -> View {
+fn limit(mut view: View, token: Option<&TokenConfig>) -> View {
     if let Some(rate) = token.and_then(|token| token.rate) {
         view = view.rate(rate);
     }

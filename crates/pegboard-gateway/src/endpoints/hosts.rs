@@ -11,7 +11,7 @@ use pegboard_protocol::code;
 use serde_json::Value;
 
 use super::{
-    open_exchanges::{Found, OpenExchanges},
+    open_exchanges::{OpenExchanges, QuestionRoute},
     related_tasks::replace_related,
 };
 use crate::protocol::{RpcError, check_capability};
@@ -88,9 +88,9 @@ impl ClientHost {
             let asked = task.ask(context.request, method, params).await;
             return asked.map_err(|error| self.told(call, error));
         }
-        let (call, exchange) = match self.exchanges.find(call, context.candidates) {
-            Found::Exchange(call, exchange) => (call, exchange),
-            Found::None(call) => return Err(self.unattended(&call, method, &params)),
+        let (call, exchange) = match self.exchanges.route_question(call, context.candidates) {
+            QuestionRoute::Exchange(call, exchange) => (call, exchange),
+            QuestionRoute::None(call) => return Err(self.unattended(&call, method, &params)),
         };
         if let Some(id) = params.get("elicitationId").and_then(Value::as_str) {
             self.exchanges.note_elicitation(id);

@@ -59,7 +59,7 @@ impl Core {
                 .collect()
         };
         let (sender, receiver) = mpsc::channel(WAITING);
-        let source = Source {
+        let source = EventCollector {
             core: self.clone(),
             client: client.clone(),
             changes: tools.toolset.list_changes(),
@@ -78,7 +78,7 @@ impl Core {
 }
 
 /// Collects the events of one stream.
-struct Source {
+struct EventCollector {
     core: Arc<Core>,
     client: Arc<Client>,
     tools: Arc<ClientTools>,
@@ -101,7 +101,7 @@ enum End {
 /// The events of a server, with its name.
 type Named = BoxStream<'static, (Arc<str>, Arc<ServerEvent>)>;
 
-impl Source {
+impl EventCollector {
     async fn run(mut self, wanted: impl Future<Output = Vec<Wanted>>) {
         let mut wanted = wanted.await;
         wanted.truncate(MAX_URIS);
@@ -233,7 +233,7 @@ impl Source {
                 other(notification::ELICITATION_COMPLETE, json!({ "elicitationId": id }))
             }
             ServerEvent::TaskStatus { id, params } => {
-                let owner = Owner::of(&self.client);
+                let owner = Owner::from_client(&self.client);
                 let Some(own) = self.core.tasks.id_of(&owner, server, id) else {
                     return true;
                 };
@@ -252,7 +252,7 @@ impl Source {
     fn with_own_task(&self, server: &str, params: &Value) -> Value {
         let mut params = params.clone();
         replace_related(&mut params, |theirs| {
-            self.core.tasks.id_of(&Owner::of(&self.client), server, theirs)
+            self.core.tasks.id_of(&Owner::from_client(&self.client), server, theirs)
         });
         params
     }

@@ -32,7 +32,7 @@ pub(super) enum Audience {
 #[derive(Debug)]
 pub(super) struct OpenExchanges {
     audience: Audience,
-    open: Mutex<HashMap<String, Open>>,
+    open: Mutex<HashMap<String, OpenExchange>>,
     /// Tasks whose results are waited for without an exchange, by request.
     tasks: Mutex<HashMap<String, Arc<Inputs>>>,
     /// By which ids the clients know the tasks of servers.
@@ -48,7 +48,7 @@ pub(super) struct OpenExchanges {
 }
 
 #[derive(Debug)]
-struct Open {
+struct OpenExchange {
     exchange: Exchange,
     /// Later ones have higher numbers.
     number: u64,
@@ -70,7 +70,7 @@ impl OpenExchanges {
 
     /// Adds the exchange of a call until the returned value is dropped.
     pub(super) fn register(self: &Arc<Self>, call: &str, exchange: &Exchange) -> Registered {
-        let open = Open {
+        let open = OpenExchange {
             exchange: exchange.clone(),
             number: self.last.fetch_add(1, Ordering::Relaxed),
         };
@@ -87,33 +87,35 @@ impl OpenExchanges {
     }
 
     /// The exchange of a call.
-    pub(super) fn of_call(&self, call: &str) -> Option<Exchange> {
+    pub(super) fn find(&self, call: &str) -> Option<Exchange> {
         self.open.lock().get(call).map(|open| open.exchange.clone())
     }
 
     /// The exchange that a question for `call` belongs to. The call is empty if the library cannot tell which of several of the same principal
     /// it is: `candidates` are their ids.
-    pub(super) fn find(&self, call: &str, candidates: &[String]) -> Found {
+    pub(super) fn route_question(&self, call: &str, candidates: &[String]) -> QuestionRoute {
         let open = self.open.lock();
         if let Some(exact) = open.get(call) {
-            return Found::Exchange(call.to_owned(), exact.exchange.clone());
+            return QuestionRoute::Exchange(call.to_owned(), exact.exchange.clone());
         }
         match self.audience {
             // It is asked on any of its exchanges, because a task asks under an id of its own.
-            Audience::OneClient => Found::latest(open.iter()).unwrap_or_else(|| Found::None(call.to_owned())),
+            Audience::OneClient => {
+                QuestionRoute::latest(open.iter()).unwrap_or_else(|| QuestionRoute::None(call.to_owned()))
+            }
             Audience::Several if call.is_empty() => Self::find_among(&open, candidates),
-            Audience::Several => Found::None(call.to_owned()),
+            Audience::Several => QuestionRoute::None(call.to_owned()),
         }
     }
 
     /// The latest of several calls whose client is there. A client that has left a call waiting may never come back, and its server has asked
     /// already, so a call whose client answers no questions is more likely to be meant.
-    fn find_among(open: &HashMap<String, Open>, candidates: &[String]) -> Found {
+    fn find_among(open: &HashMap<String, OpenExchange>, candidates: &[String]) -> QuestionRoute {
         let able = candidates.iter().filter_map(|call| open.get_key_value(call));
         let attended = able.filter(|(_, open)| !open.exchange.is_parked());
-        Found::latest(attended).unwrap_or_else(|| {
+        QuestionRoute::latest(attended).unwrap_or_else(|| {
             let unable = candidates.iter().find(|call| !open.contains_key(*call));
-            Found::None(unable.cloned().unwrap_or_default())
+            QuestionRoute::None(unable.cloned().unwrap_or_default())
         })
     }
 
@@ -194,16 +196,16 @@ impl OpenExchanges {
 
 /// Where a question goes.
 #[derive(Debug)]
-pub(super) enum Found {
+pub(super) enum QuestionRoute {
     /// To the client of this call.
     Exchange(String, Exchange),
     /// Nowhere: the client of this call answers no questions. The call is empty if it is unknown.
     None(String),
 }
 
-impl Found {
+impl QuestionRoute {
     /// The latest of these calls.
-    fn latest<'a>(calls: impl Iterator<Item = (&'a String, &'a Open)>) -> Option<Self> {
+    fn latest<'a>(calls: impl Iterator<Item = (&'a String, &'a OpenExchange)>) -> Option<Self> {
         let (call, open) = calls.max_by_key(|(_, open)| open.number)?;
         Some(Self::Exchange(call.clone(), open.exchange.clone()))
     }
@@ -256,9 +258,9 @@ mod tests {
     /// The call whose client is asked, or why there is none: the call that is named as unable.
     fn asked(exchanges: &OpenExchanges, call: &str, candidates: &[&str]) -> Result<String, String> {
         let candidates: Vec<String> = candidates.iter().map(|&call| call.to_owned()).collect();
-        match exchanges.find(call, &candidates) {
-            Found::Exchange(call, _) => Ok(call),
-            Found::None(call) => Err(call),
+        match exchanges.route_question(call, &candidates) {
+            QuestionRoute::Exchange(call, _) => Ok(call),
+            QuestionRoute::None(call) => Err(call),
         }
     }
 

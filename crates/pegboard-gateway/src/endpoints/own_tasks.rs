@@ -5,7 +5,7 @@ use std::collections::{HashMap, VecDeque};
 use bytes::Bytes;
 use pegboard_base::sync::Mutex;
 
-use super::{client_tools::Owner, request_state::Kept};
+use super::{client_tools::Owner, request_state::KeptText};
 
 /// The most tasks of a principal that are listed. The oldest are forgotten first; their ids stay valid.
 const MAX_TASKS: usize = 256;
@@ -23,7 +23,7 @@ pub(super) struct OwnTasks(Mutex<HashMap<Owner, VecDeque<OwnTask>>>);
 pub(super) struct OwnTask {
     /// The id that the client knows.
     pub(super) id: String,
-    pub(super) kept: Kept,
+    pub(super) kept: KeptText,
     /// The result and the time of a call that was answered at once.
     pub(super) result: Option<(Bytes, String)>,
 }
@@ -48,7 +48,7 @@ impl OwnTasks {
     }
 
     /// The principal's tasks, oldest first.
-    pub(super) fn of(&self, owner: &Owner) -> Vec<OwnTask> {
+    pub(super) fn list(&self, owner: &Owner) -> Vec<OwnTask> {
         let all = self.0.lock();
         all.get(owner)
             .map(|tasks| tasks.iter().cloned().collect())
@@ -81,7 +81,7 @@ mod tests {
     fn task(id: usize, bytes: usize) -> OwnTask {
         OwnTask {
             id: format!("sealed-{id}"),
-            kept: Kept {
+            kept: KeptText {
                 kind: KeptKind::Task,
                 server: "s".into(),
                 tool: "t".into(),
@@ -97,7 +97,7 @@ mod tests {
         let [reads, writes] = [1, 2].map(|digest| Some(CallerRights::new([digest; 32])));
         let ada = Owner::new(Some("ada"), reads);
         tasks.add(&ada, task(1, 0));
-        assert_eq!(tasks.of(&ada).len(), 1);
+        assert_eq!(tasks.list(&ada).len(), 1);
         assert!(tasks.find(&ada, "sealed-1").is_some());
         assert_eq!(tasks.id_of(&ada, "s", "1").as_deref(), Some("sealed-1"));
         for other in [
@@ -106,7 +106,7 @@ mod tests {
             Owner::new(Some("ada"), writes),
             Owner::new(Some("ada"), None),
         ] {
-            assert!(tasks.of(&other).is_empty(), "{other:?}");
+            assert!(tasks.list(&other).is_empty(), "{other:?}");
             assert!(tasks.find(&other, "sealed-1").is_none(), "{other:?}");
             assert_eq!(tasks.id_of(&other, "s", "1"), None, "{other:?}");
         }
@@ -118,10 +118,10 @@ mod tests {
         for id in 0..MAX_TASKS + 3 {
             tasks.add(&anyone, task(id, 0));
         }
-        let kept = tasks.of(&anyone);
+        let kept = tasks.list(&anyone);
         assert_eq!((kept.len(), kept[0].id.as_str()), (MAX_TASKS, "sealed-3"));
         tasks.add(&anyone, task(999, MAX_RESULTS));
         tasks.add(&anyone, task(1000, 1));
-        assert_eq!(tasks.of(&anyone).len(), 1);
+        assert_eq!(tasks.list(&anyone).len(), 1);
     }
 }

@@ -35,14 +35,14 @@ pub(super) fn listed_uris(resources: &[Resource]) -> Vec<String> {
     let listed = resources
         .iter()
         .map(|resource| match servers.get(resource.uri.as_str()) {
-            Some((_, true)) => prefixed(resource.server.as_str(), &resource.uri),
+            Some((_, true)) => prefix(resource.server.as_str(), &resource.uri),
             _ => resource.uri.clone(),
         });
     listed.collect()
 }
 
 /// The URI with the name of its server.
-pub(super) fn prefixed(server: &str, uri: &str) -> String {
+pub(super) fn prefix(server: &str, uri: &str) -> String {
     format!("{SCHEME}{server}/{uri}")
 }
 

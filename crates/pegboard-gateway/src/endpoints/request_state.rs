@@ -8,7 +8,7 @@ use crate::protocol::{Exchange, RpcError};
 
 /// A text of a server that a client keeps.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct Kept {
+pub(super) struct KeptText {
     #[serde(rename = "k")]
     pub(super) kind: KeptKind,
     #[serde(rename = "s")]
@@ -34,7 +34,7 @@ pub(super) enum KeptKind {
     Result,
 }
 
-impl Kept {
+impl KeptText {
     pub(super) fn seal(&self, exchange: &Exchange) -> Result<String, RpcError> {
         let text = serde_json::to_vec(self).map_err(|error| RpcError::new(code::INTERNAL_ERROR, error.to_string()))?;
         exchange.seal(&text)
@@ -50,7 +50,7 @@ impl Kept {
 
 /// Opens the `requestState` of a request for this server and tool.
 pub(super) fn unseal_state(exchange: &Exchange, sealed: &str, server: &str, tool: &str) -> Result<String, RpcError> {
-    let kept = Kept::unseal(exchange, sealed)?;
+    let kept = KeptText::unseal(exchange, sealed)?;
     if kept.kind == KeptKind::State && kept.server == server && kept.tool == tool {
         return Ok(kept.text);
     }

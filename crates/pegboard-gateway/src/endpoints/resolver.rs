@@ -10,7 +10,7 @@ use crate::{
     door::Caller,
     protocol::{Endpoint, Limits, Sealer, Service},
     sign_in::SignInLinks,
-    wire::{Endpoints, NoEndpoint, Target},
+    wire::{Endpoints, NoEndpoint, PathTarget},
 };
 
 /// The endpoints of a board: `/mcp`, `/mcp/view/{name}` for each view of its config, and `/mcp/{server}` for each server. They follow the
@@ -20,12 +20,12 @@ pub struct BoardEndpoints {
     board: Pegboard,
     sealer: Arc<Sealer>,
     links: SignInLinks,
-    known: RwLock<Known>,
+    known: RwLock<KnownEndpoints>,
 }
 
 /// The endpoints that were used so far.
 #[derive(Debug)]
-struct Known {
+struct KnownEndpoints {
     /// The settings that they were checked with.
     settings: Arc<GatewaySettings>,
     board: Arc<Endpoint>,
@@ -41,7 +41,7 @@ impl BoardEndpoints {
         let (sealer, links) = (Arc::new(sealer), SignInLinks::default());
         let whole = BoardEndpoint::new(board.clone(), Scope::Board, links.clone());
         let whole = endpoint("/mcp", whole, &sealer);
-        let known = RwLock::new(Known {
+        let known = RwLock::new(KnownEndpoints {
             settings: board.gateway_settings(),
             board: whole,
             views: HashMap::new(),
@@ -61,16 +61,16 @@ impl BoardEndpoints {
         self.links.clone()
     }
 
-    fn find(&self, target: Target<'_>) -> Option<Arc<Endpoint>> {
+    fn find(&self, target: PathTarget<'_>) -> Option<Arc<Endpoint>> {
         {
             let known = self.known.read();
             if Arc::ptr_eq(&known.settings, &self.board.gateway_settings()) {
                 let found = match target {
-                    Target::Board => Some(&known.board),
-                    Target::View(name) => known.views.get(name),
+                    PathTarget::Board => Some(&known.board),
+                    PathTarget::View(name) => known.views.get(name),
                     // A server can be removed while the settings stay.
-                    Target::Server(name) => known.servers.get(name).filter(|_| self.board.has_server(name)),
-                    Target::Approved(name) => known.approved.get(name).filter(|_| self.board.has_server(name)),
+                    PathTarget::Server(name) => known.servers.get(name).filter(|_| self.board.has_server(name)),
+                    PathTarget::Approved(name) => known.approved.get(name).filter(|_| self.board.has_server(name)),
                 };
                 if let Some(found) = found {
                     return Some(found.clone());
@@ -81,7 +81,7 @@ impl BoardEndpoints {
     }
 
     /// Creates an endpoint, and drops those of views and servers that are gone.
-    fn create(&self, target: Target<'_>) -> Option<Arc<Endpoint>> {
+    fn create(&self, target: PathTarget<'_>) -> Option<Arc<Endpoint>> {
         let settings = self.board.gateway_settings();
         let mut known = self.known.write();
         let known = &mut *known;
@@ -93,8 +93,8 @@ impl BoardEndpoints {
         }
         known.settings = settings.clone();
         match target {
-            Target::Board => Some(known.board.clone()),
-            Target::View(name) if settings.views.contains_key(name) => {
+            PathTarget::Board => Some(known.board.clone()),
+            PathTarget::View(name) if settings.views.contains_key(name) => {
                 let create = || {
                     let service =
                         BoardEndpoint::new(self.board.clone(), Scope::View(name.to_owned()), self.links.clone());
@@ -102,7 +102,7 @@ impl BoardEndpoints {
                 };
                 Some(known.views.entry(name.to_owned()).or_insert_with(create).clone())
             }
-            Target::Server(name) if self.board.has_server(name) => {
+            PathTarget::Server(name) if self.board.has_server(name) => {
                 let server = ServerName::parse(name).ok()?;
                 let create = || {
                     let service = ServerEndpoint::new(self.board.clone(), server, self.links.clone());
@@ -110,7 +110,7 @@ impl BoardEndpoints {
                 };
                 Some(known.servers.entry(name.to_owned()).or_insert_with(create).clone())
             }
-            Target::Approved(name) if self.board.has_server(name) => {
+            PathTarget::Approved(name) if self.board.has_server(name) => {
                 let server = ServerName::parse(name).ok()?;
                 let create = || {
                     let service = ServerEndpoint::approved(self.board.clone(), server);
@@ -118,7 +118,7 @@ impl BoardEndpoints {
                 };
                 Some(known.approved.entry(name.to_owned()).or_insert_with(create).clone())
             }
-            Target::View(_) | Target::Server(_) | Target::Approved(_) => None,
+            PathTarget::View(_) | PathTarget::Server(_) | PathTarget::Approved(_) => None,
         }
     }
 
@@ -143,11 +143,11 @@ fn endpoint(path: &str, service: impl Service, sealer: &Arc<Sealer>) -> Arc<Endp
 }
 
 impl Endpoints for BoardEndpoints {
-    fn endpoint(&self, target: Target<'_>, _: &Caller) -> Result<Arc<Endpoint>, NoEndpoint> {
+    fn endpoint(&self, target: PathTarget<'_>, _: &Caller) -> Result<Arc<Endpoint>, NoEndpoint> {
         self.find(target).ok_or_else(|| NoEndpoint {
             known: match target {
-                Target::View(_) => self.board.gateway_settings().views.keys().cloned().collect(),
-                Target::Board | Target::Server(_) | Target::Approved(_) => self.servers(),
+                PathTarget::View(_) => self.board.gateway_settings().views.keys().cloned().collect(),
+                PathTarget::Board | PathTarget::Server(_) | PathTarget::Approved(_) => self.servers(),
             },
         })
     }

@@ -149,7 +149,7 @@ impl ServerEndpoint {
             }
             method if method.starts_with("tasks/") => {
                 let answer = Box::pin(self.core.task_request(request, exchange)).await?;
-                self.core.of_server(answer)
+                self.core.answer_from_server(answer)
             }
             _ => {
                 Box::pin(

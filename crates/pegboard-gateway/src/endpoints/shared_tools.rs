@@ -23,7 +23,7 @@ pub(super) struct SharedTools(ToolsetCache<(Owner, CallLimits), Arc<ClientTools>
 impl SharedTools {
     /// Returns the toolset of an owner's modern clients. Opens one if there is none or the config has changed.
     pub(super) fn get(&self, board: &Pegboard, scope: &Scope, client: &Client) -> Result<Arc<ClientTools>, RpcError> {
-        let key = (Owner::of(client), client.caller().limits());
+        let key = (Owner::from_client(client), client.caller().limits());
         let current = self.0.get(&key, client.caller(), |tools| {
             tools.is_current(board, scope, client).then(|| tools.clone())
         });

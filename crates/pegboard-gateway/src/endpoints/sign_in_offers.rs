@@ -63,7 +63,7 @@ impl Told {
     }
 
     /// The result of a call that failed.
-    pub(super) fn of_call(&self, failure: &Failure) -> Answer {
+    pub(super) fn answer(&self, failure: &Failure) -> Answer {
         let result = call_failed(failure, || false)?;
         let mut result: Value = serde_json::from_slice(result.json())
             .map_err(|error| RpcError::new(code::INTERNAL_ERROR, format!("the answer cannot be written: {error}")))?;

@@ -89,7 +89,7 @@ impl Core {
         let failure = match reach(tools, server).await {
             // It has not listed its tools before.
             Ok(()) if tools.toolset.known_tool(name).is_some() => return None,
-            Ok(()) => return Some(signed_in(server)),
+            Ok(()) => return Some(report_sign_in(server)),
             Err(failure) => failure,
         };
         Some(match self.can_offer_sign_in(&failure) {
@@ -117,9 +117,9 @@ impl Core {
                 told.mark(&mut meta);
                 text_result(&told.text, meta)
             }
-            Offered::Told(told) => told.of_call(failure),
+            Offered::Told(told) => told.answer(failure),
             Offered::Taken => match reach(tools, server).await {
-                Ok(()) => signed_in(server),
+                Ok(()) => report_sign_in(server),
                 Err(failure) => call_failed(&failure, || false),
             },
         }
@@ -163,7 +163,7 @@ async fn reach(tools: &ClientTools, server: &ServerName) -> Result<(), Failure> 
     }
 }
 
-fn signed_in(server: &ServerName) -> Answer {
+fn report_sign_in(server: &ServerName) -> Answer {
     text_result(
         &format!("The user is signed in to `{server}`. List the tools again: those of `{server}` are among them now."),
         json!({}),

@@ -9,16 +9,16 @@ use crate::protocol::{Answer, RawResult};
 
 /// A modern server's task as legacy clients read it.
 pub(super) fn legacy_task(task: &Value) -> Value {
-    translated(task, ("ttl", "ttlMs"), ("pollInterval", "pollIntervalMs"))
+    translate(task, ("ttl", "ttlMs"), ("pollInterval", "pollIntervalMs"))
 }
 
 /// A legacy server's task as modern clients read it, without what its status brings: a result, an error or questions.
 pub(super) fn modern_task(task: &Value) -> Value {
-    translated(task, ("ttlMs", "ttl"), ("pollIntervalMs", "pollInterval"))
+    translate(task, ("ttlMs", "ttl"), ("pollIntervalMs", "pollInterval"))
 }
 
 /// Translates the fields whose names differ, each given as ours and theirs. The times are required, so a missing one is now.
-fn translated(task: &Value, ttl: (&str, &str), poll_interval: (&str, &str)) -> Value {
+fn translate(task: &Value, ttl: (&str, &str), poll_interval: (&str, &str)) -> Value {
     let field = |key: &str| task.get(key).cloned().unwrap_or(Value::Null);
     let time = |key: &str| {
         if task.get(key).is_some_and(Value::is_string) {

@@ -27,7 +27,7 @@ use super::{
     pages::page,
     pass_on::{request_answer, server_error, unknown_outcome},
     related_tasks::replace_related,
-    request_state::{Kept, KeptKind},
+    request_state::{KeptKind, KeptText},
     task_forms::{finished_task, inline_result, legacy_task, modern_task, write_result},
     task_inputs::Inputs,
     tool_call::{find, parse, raw, to_text},
@@ -53,7 +53,7 @@ impl Core {
         let id = request.params.text("taskId");
         let id = id.ok_or_else(|| RpcError::invalid_params("`taskId` is missing or no string"))?;
         let unknown = |_| RpcError::invalid_params("`taskId` is not the id of one of your tasks here");
-        let kept = Kept::unseal(exchange, &id).map_err(unknown)?;
+        let kept = KeptText::unseal(exchange, &id).map_err(unknown)?;
         match kept.kind {
             KeptKind::Task => {}
             KeptKind::Result => return self.finished_request(&request.method, &id, exchange),
@@ -70,7 +70,7 @@ impl Core {
         tools: &Arc<ClientTools>,
         request: &Request,
         id: &str,
-        kept: &Kept,
+        kept: &KeptText,
         exchange: &Exchange,
     ) -> Answer {
         // The toolset that started the task may be gone. The sealed id proves whose task it is.
@@ -96,7 +96,7 @@ impl Core {
         tools: &ClientTools,
         request: &Request,
         id: &str,
-        kept: &Kept,
+        kept: &KeptText,
         exchange: &Exchange,
     ) -> Answer {
         let params = &request.params;
@@ -118,7 +118,7 @@ impl Core {
         tools: &Arc<ClientTools>,
         request: &Request,
         id: &str,
-        kept: &Kept,
+        kept: &KeptText,
         exchange: &Exchange,
     ) -> Answer {
         match &*request.method {
@@ -143,7 +143,7 @@ impl Core {
         tools: &Arc<ClientTools>,
         params: &Params,
         id: &str,
-        kept: &Kept,
+        kept: &KeptText,
         exchange: &Exchange,
     ) -> Answer {
         let status = self
@@ -184,7 +184,7 @@ impl Core {
     async fn result_of(
         &self,
         tools: &ClientTools,
-        kept: &Kept,
+        kept: &KeptText,
         exchange: &Exchange,
     ) -> Result<Result<Value, Value>, RpcError> {
         let params = raw(&json!({ "taskId": kept.text }))?;
@@ -212,7 +212,7 @@ impl Core {
         exchange: &Exchange,
     ) -> Answer {
         let known = find(&tools.toolset, &call.name).await?;
-        let capabilities = tools.capabilities.of(exchange.client());
+        let capabilities = tools.capabilities.get(exchange.client());
         let mut forwarding = Forwarding::new().capabilities(capabilities.json).returns_tasks();
         if known.era != Some(Era::Modern) {
             let task = params.field("task").unwrap_or_default();
@@ -264,7 +264,7 @@ impl Core {
         } else {
             KeptKind::Result
         };
-        let kept = Kept {
+        let kept = KeptText {
             kind,
             server: tool.server.to_string(),
             tool: tool.name.clone(),
@@ -291,7 +291,7 @@ impl Core {
             kept,
             result: at_once,
         };
-        self.tasks.add(&Owner::of(exchange.client()), own);
+        self.tasks.add(&Owner::from_client(exchange.client()), own);
         Ok(RawResult::from_text(to_text(&created)?.into(), is_modern))
     }
 
@@ -301,7 +301,7 @@ impl Core {
         tools: &ClientTools,
         method: &str,
         params: &Params,
-        kept: &Kept,
+        kept: &KeptText,
         exchange: &Exchange,
     ) -> Result<ForwardedResult, RpcError> {
         let mut params: Map<String, Value> = params.parse()?;
@@ -332,7 +332,7 @@ impl Core {
         tools: &ClientTools,
         params: &Params,
         id: &str,
-        kept: &Kept,
+        kept: &KeptText,
         exchange: &Exchange,
     ) -> Answer {
         let result = self
@@ -344,7 +344,7 @@ impl Core {
     }
 
     /// The result of a modern server's task for a legacy client. What the server asks meanwhile reaches the client.
-    async fn awaited_result(&self, tools: &ClientTools, id: &str, kept: &Kept, exchange: &Exchange) -> Answer {
+    async fn awaited_result(&self, tools: &ClientTools, id: &str, kept: &KeptText, exchange: &Exchange) -> Answer {
         let name = format!("{}.{}", kept.server, kept.tool);
         let _registered = tools.exchanges.register(&tools.exchanges.request_id(), exchange);
         let mut task = tools
@@ -357,7 +357,7 @@ impl Core {
 
     /// Answers a request about a call that was answered at once.
     fn finished_request(&self, method: &str, id: &str, exchange: &Exchange) -> Answer {
-        let owner = Owner::of(exchange.client());
+        let owner = Owner::from_client(exchange.client());
         let found = self.tasks.find(&owner, id).and_then(|task| task.result);
         let Some((result, at)) = found else {
             return Err(RpcError::invalid_params(
@@ -375,7 +375,7 @@ impl Core {
 
     /// Lists the client's own tasks. Those that their servers no longer know are left out.
     async fn list_tasks(&self, tools: &ClientTools, params: &Params, exchange: &Exchange) -> Answer {
-        let own = self.tasks.of(&Owner::of(exchange.client()));
+        let own = self.tasks.list(&Owner::from_client(exchange.client()));
         let (own, next) = page(&own, params)?;
         let asked = stream::iter(own.to_vec()).map(|task| self.listed_task(tools, task, exchange));
         let tasks: Vec<Option<Value>> = asked.buffered(CONCURRENT).collect().await;
@@ -408,7 +408,7 @@ impl Core {
     }
 
     /// The era of the server that runs a task.
-    async fn era_of(&self, tools: &ClientTools, kept: &Kept) -> Result<Era, RpcError> {
+    async fn era_of(&self, tools: &ClientTools, kept: &KeptText) -> Result<Era, RpcError> {
         let described = tools.toolset.server_info(&kept.server).await;
         described
             .map(|server| server.era)
@@ -424,7 +424,7 @@ struct UpdateTask {
 }
 
 /// Waits for the result of a legacy server's task, so that the server asks what it needs. The client reads the result later, with `tasks/get`.
-fn fetch_in_background(tools: &Arc<ClientTools>, kept: &Kept, inputs: Arc<Inputs>) -> AbortOnDropHandle<()> {
+fn fetch_in_background(tools: &Arc<ClientTools>, kept: &KeptText, inputs: Arc<Inputs>) -> AbortOnDropHandle<()> {
     let (tools, server) = (tools.clone(), kept.server.clone());
     let params = raw(&json!({ "taskId": kept.text }));
     AbortOnDropHandle::new(tokio::spawn(async move {

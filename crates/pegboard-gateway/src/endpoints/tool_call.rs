@@ -25,7 +25,7 @@ use super::{
     failures::{call_failed, call_of_command_failed, request_failed, unmarked},
     mirrored,
     pass_on::{server_error, unknown_outcome},
-    request_state::{Kept, KeptKind, unseal_state},
+    request_state::{KeptKind, KeptText, unseal_state},
     scope::Scope,
     sign_in_offers::{Need, Offered},
 };
@@ -61,7 +61,7 @@ impl Core {
             return Box::pin(self.or_sign_in_link(&tools, server.as_ref(), &request.method, answer, exchange)).await;
         }
         call = call.delivery(exchange.delivery());
-        let capabilities = tools.capabilities.of(exchange.client());
+        let capabilities = tools.capabilities.get(exchange.client());
         let mut forwarding = Forwarding::new().capabilities(capabilities.json);
         forwarding.returns_input_requests = is_modern;
         forwarding.returns_tasks = capabilities.takes_tasks;
@@ -91,7 +91,7 @@ impl Core {
                 question: format!("Sign in to the server `{server_to_use}`, which the call of `{name}` needs."),
             };
             match Box::pin(self.offer_sign_in(&tools, need, exchange)).await {
-                Offered::Told(told) => return told.of_call(&failure),
+                Offered::Told(told) => return told.answer(&failure),
                 Offered::Page(error) => return Err(error),
                 Offered::Taken => {
                     let mut again = tool_call(&name, params)?.delivery(exchange.delivery());
@@ -112,7 +112,7 @@ impl Core {
                         if is_modern {
                             result = era_hints::explain_result(&tools.toolset, &name, result, has_type);
                         }
-                        self.of_server(result)
+                        self.answer_from_server(result)
                     },
                     Err,
                 ),
@@ -120,7 +120,7 @@ impl Core {
             },
             Forwarded::Result(result) => {
                 let answer = self.unfinished(&tools, &name, &result, exchange).await?;
-                self.of_server(answer)
+                self.answer_from_server(answer)
             }
             Forwarded::Error { code, message, data } => {
                 let error = server_error(code, message, data);
@@ -137,7 +137,7 @@ impl Core {
     }
 
     /// The result of a server that is no success. The commands of the user believe what it says of failures, so only ours may say it.
-    pub(super) fn of_server(&self, result: RawResult) -> Answer {
+    pub(super) fn answer_from_server(&self, result: RawResult) -> Answer {
         match self.scope {
             Scope::Approved(_) => unmarked(&result),
             Scope::Board | Scope::View(_) | Scope::Server(_) => Ok(result),
@@ -196,7 +196,7 @@ pub(super) fn seal_state_of(result: &ForwardedResult, server: &str, what: &str, 
         .get("requestState")
         .map(|state| serde_json::from_str::<String>(state.get()));
     if let Some(Ok(text)) = state {
-        let kept = Kept {
+        let kept = KeptText {
             kind: KeptKind::State,
             server: server.to_owned(),
             tool: what.to_owned(),
@@ -266,9 +266,9 @@ struct OwnMeta(Map<String, Value>);
 
 impl<'de> Deserialize<'de> for OwnMeta {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Fields;
+        struct CallFields;
 
-        impl<'de> Visitor<'de> for Fields {
+        impl<'de> Visitor<'de> for CallFields {
             type Value = OwnMeta;
 
             fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -288,7 +288,7 @@ impl<'de> Deserialize<'de> for OwnMeta {
             }
         }
 
-        deserializer.deserialize_map(Fields)
+        deserializer.deserialize_map(CallFields)
     }
 }
 

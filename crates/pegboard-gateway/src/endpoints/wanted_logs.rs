@@ -17,11 +17,11 @@ const LINGER: Duration = Duration::from_secs(60);
 #[derive(Debug)]
 pub(super) struct WantedLevels {
     audience: Audience,
-    wanted: Mutex<HashMap<(String, LogLevel), Wanted>>,
+    wanted: Mutex<HashMap<(String, LogLevel), LogSubscription>>,
 }
 
 #[derive(Debug)]
-struct Wanted {
+struct LogSubscription {
     /// Dropped to raise the level again. `None` if the server has refused.
     _logs: Option<watch::WantedLogs>,
     used: Instant,
@@ -45,7 +45,7 @@ impl WantedLevels {
         // A server without logs refuses. The client wanted something else in the first place, and gets that.
         let logs = toolset.want_logs(server, level).await;
         let logs = logs.inspect_err(|failure| tracing::debug!(server, %failure, "the log level was not set"));
-        let wanted = Wanted {
+        let wanted = LogSubscription {
             _logs: logs.ok(),
             used: Instant::now(),
         };
@@ -64,7 +64,7 @@ impl WantedLevels {
         if self.audience == Audience::OneClient {
             return;
         }
-        let is_old = |wanted: &Wanted| now.duration_since(wanted.used) >= LINGER;
+        let is_old = |wanted: &LogSubscription| now.duration_since(wanted.used) >= LINGER;
         let dropped: Vec<_> = self.wanted.lock().extract_if(|_, wanted| is_old(wanted)).collect();
         drop(dropped);
     }

@@ -18,8 +18,8 @@ use super::{
     endpoint::Endpoint,
     message::{self, Broken, Incoming, MAX_MESSAGE, Message, Request},
     outgoing::Outgoing,
-    peer::{Entry, Peer},
-    running::{Running, Step},
+    peer::{InFlight, Peer},
+    running::{RunStep, Running},
     unread_room::UnreadRoom,
 };
 use crate::door::{Caller, Revocation};
@@ -209,12 +209,12 @@ async fn answer(running: Running, outbox: mpsc::Sender<Outgoing>, unread: Unread
 }
 
 /// Sends the messages of a request. Returns its response, or `None` if the client cancelled it, and its place among those in flight.
-async fn finish(mut running: Running, outbox: &mpsc::Sender<Outgoing>) -> (Option<Outgoing>, Option<Entry>) {
+async fn finish(mut running: Running, outbox: &mpsc::Sender<Outgoing>) -> (Option<Outgoing>, Option<InFlight>) {
     let entry = running.take_entry();
     loop {
         match running.next().await {
-            Step::Message(message) => send(outbox, message).await,
-            Step::Done(response) => return (response, entry),
+            RunStep::Message(message) => send(outbox, message).await,
+            RunStep::Done(response) => return (response, entry),
         }
     }
 }

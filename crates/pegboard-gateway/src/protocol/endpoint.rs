@@ -18,7 +18,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::{
     client::Client,
-    exchange::{self, Exchange, Shared},
+    exchange::{self, Exchange, ExchangeState},
     handshake,
     json_fields::fields,
     limits::Limits,
@@ -26,7 +26,7 @@ use super::{
     message::Request,
     outgoing::Outgoing,
     params::text,
-    parked::{Origin, ParkedCalls},
+    parked::{ParkedCalls, ParkedOrigin},
     peer::Peer,
     raw_result::RawResult,
     request_meta::RequestMeta,
@@ -101,7 +101,7 @@ impl Endpoint {
         if &*request.method == method::INITIALIZE {
             return self.initialize(peer, request);
         }
-        let meta = RequestMeta::of(&request.params);
+        let meta = RequestMeta::read(&request.params);
         if meta.is_modern() || &*request.method == method::SERVER_DISCOVER {
             let (client, wants) = meta.modern(peer.caller())?;
             let client = self.permitted(Arc::new(client), &request)?;
@@ -112,7 +112,7 @@ impl Endpoint {
 
     /// Starts a modern request that belongs to no connection.
     pub(crate) fn start_modern(&self, caller: &Caller, request: Request) -> Result<Running, RpcError> {
-        let (client, wants) = RequestMeta::of(&request.params).modern(caller)?;
+        let (client, wants) = RequestMeta::read(&request.params).modern(caller)?;
         let client = self.permitted(Arc::new(client), &request)?;
         self.modern(client, wants, request, None)
     }
@@ -237,7 +237,7 @@ impl Endpoint {
         modern: Modern,
         peer: Option<&Arc<Peer>>,
     ) -> Result<Running, RpcError> {
-        let origin = Origin::new(modern.peer, &request.method, &request.params);
+        let origin = ParkedOrigin::new(modern.peer, &request.method, &request.params);
         let call = self.parked.attach(parked, client, &origin, wants)?;
         let entry = match peer.map(|peer| peer.enter(&request.id, &call.shared)).transpose() {
             Ok(entry) => entry,
@@ -257,8 +257,14 @@ impl Endpoint {
     }
 
     /// `peer` is the one that is asked questions: that of a legacy request.
-    fn shared(&self, client: Arc<Client>, wants: Wants, request: &Request, peer: Option<&Arc<Peer>>) -> Arc<Shared> {
-        Arc::new(Shared {
+    fn shared(
+        &self,
+        client: Arc<Client>,
+        wants: Wants,
+        request: &Request,
+        peer: Option<&Arc<Peer>>,
+    ) -> Arc<ExchangeState> {
+        Arc::new(ExchangeState {
             client,
             stream: RequestStream::new(wants),
             sealer: self.sealer.clone(),

@@ -26,11 +26,11 @@ use super::{
 
 /// One request that is being answered: sends notifications on its stream, and asks the client questions. Clones are cheap.
 #[derive(Clone, Debug)]
-pub struct Exchange(pub(super) Arc<Shared>);
+pub struct Exchange(pub(super) Arc<ExchangeState>);
 
 /// What a request and its exchange share.
 #[derive(Debug)]
-pub(super) struct Shared {
+pub(super) struct ExchangeState {
     pub(super) client: Arc<Client>,
     pub(super) stream: RequestStream,
     pub(super) sealer: Arc<EndpointSealer>,
@@ -51,14 +51,14 @@ pub(super) const NONE: u8 = 1;
 /// It was sent to a server.
 const SENT: u8 = 2;
 
-impl Shared {
+impl ExchangeState {
     /// Whether the request, which was started, may have taken effect.
     pub(super) fn may_have_executed(&self) -> bool {
         self.effect.load(Ordering::Acquire) != NONE
     }
 }
 
-impl Delivery for Shared {
+impl Delivery for ExchangeState {
     fn sending(&self) {
         self.effect.store(SENT, Ordering::Release);
     }
@@ -153,7 +153,7 @@ impl Exchange {
             sealer: Arc::new(super::sealer::Sealer::with_key(&[1; 32])),
             endpoint: "/mcp".into(),
         };
-        Self(Arc::new(Shared {
+        Self(Arc::new(ExchangeState {
             client: Arc::new(client),
             stream: RequestStream::default(),
             sealer: Arc::new(sealer),
@@ -236,7 +236,7 @@ fn with_token(token: &Bytes, fields: &Map<String, Value>) -> Bytes {
 /// Cancels the question to a legacy client if the work stops waiting for it.
 struct OpenQuestion<'a> {
     asked: Asked,
-    shared: &'a Shared,
+    shared: &'a ExchangeState,
 }
 
 impl Drop for OpenQuestion<'_> {

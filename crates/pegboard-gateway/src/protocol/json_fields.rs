@@ -9,7 +9,7 @@ pub(super) const MAX_DEPTH: usize = 128;
 
 /// A field of an object.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Field<'a> {
+pub(super) struct JsonField<'a> {
     /// The key between its quotes, escapes as written.
     key: &'a [u8],
     has_escapes: bool,
@@ -17,7 +17,7 @@ pub(super) struct Field<'a> {
     pub(super) value: Range<usize>,
 }
 
-impl Field<'_> {
+impl JsonField<'_> {
     /// The key without escapes.
     pub(super) fn key(&self) -> Option<String> {
         let quoted = [b"\"", self.key, b"\""].concat();
@@ -35,15 +35,15 @@ impl Field<'_> {
 
 /// An iterator over the top-level fields of an object.
 #[derive(Clone, Debug)]
-pub(super) struct Fields<'a> {
+pub(super) struct JsonFields<'a> {
     text: &'a [u8],
     at: usize,
     depth: usize,
 }
 
 /// Iterates over the fields of an object. Anything else has none.
-pub(super) fn fields(object: &[u8]) -> Fields<'_> {
-    let mut fields = Fields {
+pub(super) fn fields(object: &[u8]) -> JsonFields<'_> {
+    let mut fields = JsonFields {
         text: object,
         at: 0,
         depth: 1,
@@ -57,7 +57,7 @@ pub(super) fn fields(object: &[u8]) -> Fields<'_> {
     fields
 }
 
-impl Fields<'_> {
+impl JsonFields<'_> {
     /// How deep the values so far nest, the object itself included.
     pub(super) fn depth(&self) -> usize {
         self.depth
@@ -115,10 +115,10 @@ impl Fields<'_> {
     }
 }
 
-impl<'a> Iterator for Fields<'a> {
-    type Item = Field<'a>;
+impl<'a> Iterator for JsonFields<'a> {
+    type Item = JsonField<'a>;
 
-    fn next(&mut self) -> Option<Field<'a>> {
+    fn next(&mut self) -> Option<JsonField<'a>> {
         self.skip_space();
         if self.peek() == Some(b',') {
             self.at += 1;
@@ -133,7 +133,7 @@ impl<'a> Iterator for Fields<'a> {
         self.skip_space();
         let start = self.at;
         self.skip_value()?;
-        Some(Field {
+        Some(JsonField {
             key: self.text.get(key)?,
             has_escapes,
             value: start..self.at,

@@ -134,15 +134,15 @@ fn parse_params(whole: &Bytes, params: Option<&RawValue>) -> Result<Params, RpcE
 /// The error of a response. What a client sends there is only shown, so anything is taken.
 fn parse_error(error: &RawValue) -> RpcError {
     #[derive(Deserialize)]
-    struct Fields {
+    struct MessageFields {
         #[serde(default)]
         code: i64,
         #[serde(default)]
         message: String,
         data: Option<serde_json::Value>,
     }
-    match serde_json::from_str::<Fields>(error.get()) {
-        Ok(Fields { code, message, data }) => {
+    match serde_json::from_str::<MessageFields>(error.get()) {
+        Ok(MessageFields { code, message, data }) => {
             let error = RpcError::new(code, message);
             match data {
                 Some(data) => error.data(data),

@@ -23,22 +23,22 @@ const NOTED_META: [&str; 5] = [
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Params {
     json: Bytes,
-    noted: [Option<Place>; NOTED.len()],
+    noted: [Option<TextRange>; NOTED.len()],
     has_unnoted: bool,
-    noted_meta: [Option<Place>; NOTED_META.len()],
+    noted_meta: [Option<TextRange>; NOTED_META.len()],
     has_unnoted_meta: bool,
 }
 
 /// Where a value stands in the text of the params. Small, because every message carries several.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Place {
+struct TextRange {
     start: u32,
     end: u32,
 }
 
-impl Place {
+impl TextRange {
     /// `None` for a text of more than 4 GiB, which no wire accepts.
-    fn of(range: &Range<usize>) -> Option<Self> {
+    fn new(range: &Range<usize>) -> Option<Self> {
         Some(Self {
             start: u32::try_from(range.start).ok()?,
             end: u32::try_from(range.end).ok()?,
@@ -61,7 +61,7 @@ impl Params {
                 has_unnoted = true;
                 continue;
             };
-            let place = Place::of(&field.value).ok_or_else(too_long)?;
+            let place = TextRange::new(&field.value).ok_or_else(too_long)?;
             if noted[index].replace(place).is_some() {
                 let key = NOTED[index];
                 return Err(RpcError::invalid_params(format!(
@@ -129,7 +129,7 @@ impl Params {
 
     fn range(&self, key: &str) -> Option<Range<usize>> {
         match NOTED.iter().position(|noted| *noted == key) {
-            Some(index) => self.noted[index].map(Place::range),
+            Some(index) => self.noted[index].map(TextRange::range),
             None => fields(&self.json).find(|field| field.is(key)).map(|field| field.value),
         }
     }
@@ -148,7 +148,7 @@ impl Default for Params {
 }
 
 /// Notes the fields of `_meta`. Returns their places, and whether there are others.
-fn note_meta(json: &[u8], meta: Place) -> ([Option<Place>; NOTED_META.len()], bool) {
+fn note_meta(json: &[u8], meta: TextRange) -> ([Option<TextRange>; NOTED_META.len()], bool) {
     let text = &json[meta.range()];
     let mut noted = [None; NOTED_META.len()];
     // What is no object must be refused where it is read.
@@ -159,7 +159,7 @@ fn note_meta(json: &[u8], meta: Place) -> ([Option<Place>; NOTED_META.len()], bo
             continue;
         };
         let start = meta.range().start;
-        let place = Place::of(&(start + field.value.start..start + field.value.end));
+        let place = TextRange::new(&(start + field.value.start..start + field.value.end));
         noted[index] = noted[index].or(place);
     }
     (noted, has_unnoted)

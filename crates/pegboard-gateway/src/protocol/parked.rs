@@ -16,8 +16,8 @@ use serde_json::{Map, Value, json};
 use tokio::{sync::Notify, task::AbortHandle, time::Instant};
 
 use super::{
-    client::Client, early_end::EarlyEnd, exchange::Shared, limits::Limits, params::Params, request_stream::Wants,
-    rpc_errors, sealer::Purpose, service::Answer,
+    client::Client, early_end::EarlyEnd, exchange::ExchangeState, limits::Limits, params::Params,
+    request_stream::Wants, rpc_errors, sealer::Purpose, service::Answer,
 };
 
 /// All waiting calls of an endpoint. Dropping it aborts their work.
@@ -31,7 +31,7 @@ pub(super) struct ParkedCalls {
 
 /// What a request must have in common with the one that it continues.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Origin {
+pub(super) struct ParkedOrigin {
     /// The connection; `None` if requests need none.
     pub(super) peer: Option<u64>,
     pub(super) method: Box<str>,
@@ -44,16 +44,16 @@ pub(super) struct Origin {
 pub(super) struct ParkedCall {
     id: u128,
     replica: u64,
-    pub(super) shared: Arc<Shared>,
-    origin: Origin,
-    state: Mutex<State>,
+    pub(super) shared: Arc<ExchangeState>,
+    origin: ParkedOrigin,
+    state: Mutex<ParkedState>,
     /// Notified when the state changes.
     changed: Notify,
     limits: Limits,
 }
 
 #[derive(Debug)]
-struct State {
+struct ParkedState {
     /// How often the client was asked. A request state is good for one answer.
     round: u32,
     /// When the call ends for lack of an answer; `None` while a request is attached.
@@ -64,7 +64,7 @@ struct State {
     task: Option<AbortHandle>,
 }
 
-impl Origin {
+impl ParkedOrigin {
     pub(super) fn new(peer: Option<u64>, method: &str, params: &Params) -> Self {
         Self {
             peer,
@@ -102,8 +102,8 @@ impl ParkedCalls {
     /// Moves work into a task of its own, where it goes on until it is done, its client does not answer in time, or it is removed.
     pub(super) fn park(
         self: &Arc<Self>,
-        shared: Arc<Shared>,
-        origin: Origin,
+        shared: Arc<ExchangeState>,
+        origin: ParkedOrigin,
         work: BoxFuture<'static, Answer>,
     ) -> Result<Arc<ParkedCall>, RpcError> {
         let mut id = [0; 16];
@@ -114,7 +114,7 @@ impl ParkedCalls {
             replica: self.replica,
             shared,
             origin,
-            state: Mutex::new(State {
+            state: Mutex::new(ParkedState {
                 round: 0,
                 until: None,
                 is_expired: false,
@@ -167,7 +167,7 @@ impl ParkedCalls {
         &self,
         state: &[u8],
         client: &Client,
-        origin: &Origin,
+        origin: &ParkedOrigin,
         wants: Wants,
     ) -> Result<Arc<ParkedCall>, RpcError> {
         let (replica, id, round) = parse_state(state).ok_or_else(unknown)?;

@@ -20,7 +20,7 @@ use super::{
     client::Client,
     early_end::EarlyEnd,
     events,
-    exchange::Shared,
+    exchange::ExchangeState,
     limits::Limits,
     log_level::{LogLevel, LowestLevel},
     message::Notification,
@@ -49,13 +49,13 @@ pub(crate) struct Peer {
     level: Arc<LowestLevel>,
     limits: Limits,
     /// Locked for a lookup or an insert only, never across an await.
-    state: Mutex<State>,
+    state: Mutex<PeerState>,
 }
 
 #[derive(Default)]
-struct State {
+struct PeerState {
     client: Option<Arc<Client>>,
-    in_flight: HashMap<RequestId, Arc<Shared>>,
+    in_flight: HashMap<RequestId, Arc<ExchangeState>>,
     /// Sends events to the outbox, from `notifications/initialized` on.
     events: Option<AbortOnDropHandle<()>>,
     /// Sends the updates of each subscribed resource to the outbox.
@@ -154,7 +154,7 @@ impl Peer {
     pub(super) fn end_listening(&self) {
         let state = self.state.lock();
         let listening = state.in_flight.values().filter(|shared| shared.is_listening);
-        let listening: Vec<Arc<Shared>> = listening.cloned().collect();
+        let listening: Vec<Arc<ExchangeState>> = listening.cloned().collect();
         drop(state);
         listening.iter().for_each(|shared| shared.stream.cancel());
     }
@@ -162,7 +162,7 @@ impl Peer {
     /// Polls the requests in flight again, so that they notice what has changed.
     pub(super) fn wake(&self) {
         let state = self.state.lock();
-        let in_flight: Vec<Arc<Shared>> = state.in_flight.values().cloned().collect();
+        let in_flight: Vec<Arc<ExchangeState>> = state.in_flight.values().cloned().collect();
         drop(state);
         in_flight.iter().for_each(|shared| shared.stream.wake());
     }
@@ -190,12 +190,12 @@ impl Peer {
     }
 
     /// Lists a request as in flight. Refuses an id that is taken, and one request too many.
-    pub(super) fn enter(self: &Arc<Self>, id: &RequestId, shared: &Arc<Shared>) -> Result<Entry, RpcError> {
+    pub(super) fn enter(self: &Arc<Self>, id: &RequestId, shared: &Arc<ExchangeState>) -> Result<InFlight, RpcError> {
         let mut state = self.state.lock();
         self.check_entry(&state, id)?;
         state.in_flight.insert(id.clone(), shared.clone());
         drop(state);
-        Ok(Entry {
+        Ok(InFlight {
             peer: self.clone(),
             id: id.clone(),
         })
@@ -206,7 +206,7 @@ impl Peer {
         self.check_entry(&self.state.lock(), id)
     }
 
-    fn check_entry(&self, state: &State, id: &str) -> Result<(), RpcError> {
+    fn check_entry(&self, state: &PeerState, id: &str) -> Result<(), RpcError> {
         let refuse = |code, message: &str| Err(RpcError::new(code, message));
         if state.is_closed {
             return refuse(code::INVALID_REQUEST, "the session has ended; send `initialize` again");
@@ -301,12 +301,12 @@ impl fmt::Debug for Peer {
 
 /// A request in the list of those in flight. Dropping it frees its id.
 #[derive(Debug)]
-pub(super) struct Entry {
+pub(super) struct InFlight {
     peer: Arc<Peer>,
     id: RequestId,
 }
 
-impl Drop for Entry {
+impl Drop for InFlight {
     fn drop(&mut self) {
         let removed = self.peer.state.lock().in_flight.remove(&self.id);
         drop(removed);

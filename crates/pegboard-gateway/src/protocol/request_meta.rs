@@ -23,7 +23,7 @@ pub(super) struct RequestMeta {
 }
 
 impl RequestMeta {
-    pub(super) fn of(params: &Params) -> Self {
+    pub(super) fn read(params: &Params) -> Self {
         Self {
             version: params.meta(meta::PROTOCOL_VERSION),
             capabilities: params.meta(meta::CLIENT_CAPABILITIES),

@@ -49,7 +49,7 @@ pub(super) struct Question {
 #[derive(Default)]
 pub(super) struct RequestStream {
     /// Locked for a push or a pop only, never across an await.
-    state: Mutex<State>,
+    state: Mutex<StreamState>,
     /// Whether the client wants anything. Most clients do not, and are not locked.
     has_wants: AtomicBool,
     /// Whether there is or was anything in the state. Most requests never send anything, and are not locked.
@@ -65,7 +65,7 @@ pub(super) struct RequestStream {
 }
 
 #[derive(Debug, Default)]
-struct State {
+struct StreamState {
     wants: Wants,
     mode: Mode,
     queue: VecDeque<Outgoing>,
@@ -87,9 +87,9 @@ enum Mode {
 impl RequestStream {
     pub(super) fn new(wants: Wants) -> Self {
         let has_wants = AtomicBool::new(wants.is_any());
-        let state = State {
+        let state = StreamState {
             wants,
-            ..State::default()
+            ..StreamState::default()
         };
         Self {
             state: Mutex::new(state),
@@ -278,7 +278,7 @@ impl RequestStream {
     }
 }
 
-impl State {
+impl StreamState {
     /// The key of a question: the server's name for it, or one of ours.
     fn free_key(&mut self, name: Option<&str>) -> String {
         let is_free = |key: &str| self.questions.iter().all(|question| question.key != key);

@@ -21,11 +21,11 @@ use tokio::time::{Sleep, sleep};
 
 use super::{
     early_end::EarlyEnd,
-    exchange::Shared,
+    exchange::ExchangeState,
     outgoing::Outgoing,
     params::Params,
-    parked::{Origin, ParkedCall, ParkedCalls},
-    peer::Entry,
+    parked::{ParkedCall, ParkedCalls, ParkedOrigin},
+    peer::InFlight,
     raw_result::RawResult,
     request_stream::Question,
     rpc_errors,
@@ -38,7 +38,7 @@ const TOGETHER: Duration = Duration::from_millis(20);
 
 /// What a request in flight yields.
 #[derive(Debug)]
-pub(crate) enum Step {
+pub(crate) enum RunStep {
     /// A notification, or a question to a legacy client. More follows.
     Message(Outgoing),
     /// The response; `None` if the client cancelled the request.
@@ -49,12 +49,12 @@ pub(crate) enum Step {
 pub(crate) struct Running {
     id: RequestId,
     /// `None` if the request was answered at once.
-    shared: Option<Arc<Shared>>,
+    shared: Option<Arc<ExchangeState>>,
     work: Work,
     outcome: Option<Answer>,
     /// `None` in the legacy era.
     modern: Option<Modern>,
-    entry: Option<Entry>,
+    entry: Option<InFlight>,
     /// Whether the work was polled. Until then the request has had no effect.
     has_started: bool,
     /// Completes when the questions that are open have waited long enough for others; `None` while there is none.
@@ -98,10 +98,10 @@ impl Running {
     /// A request whose work is polled with it.
     pub(super) fn here(
         id: RequestId,
-        shared: Arc<Shared>,
+        shared: Arc<ExchangeState>,
         work: BoxFuture<'static, Answer>,
         modern: Option<Modern>,
-        entry: Option<Entry>,
+        entry: Option<InFlight>,
     ) -> Self {
         Self {
             id,
@@ -117,7 +117,7 @@ impl Running {
     }
 
     /// A request that continues a parked call.
-    pub(super) fn attached(id: RequestId, call: Arc<ParkedCall>, modern: Modern, entry: Option<Entry>) -> Self {
+    pub(super) fn attached(id: RequestId, call: Arc<ParkedCall>, modern: Modern, entry: Option<InFlight>) -> Self {
         Self {
             id,
             shared: Some(call.shared.clone()),
@@ -149,7 +149,7 @@ impl Running {
     }
 
     /// Takes the entry in the list of requests in flight, for a wire that frees the id only when there is room for the response.
-    pub(super) fn take_entry(&mut self) -> Option<Entry> {
+    pub(super) fn take_entry(&mut self) -> Option<InFlight> {
         self.entry.take()
     }
 
@@ -172,30 +172,30 @@ impl Running {
         }
     }
 
-    /// The next message. Cancel-safe. Must not be called after [`Step::Done`].
-    pub(crate) async fn next(&mut self) -> Step {
+    /// The next message. Cancel-safe. Must not be called after [`RunStep::Done`].
+    pub(crate) async fn next(&mut self) -> RunStep {
         poll_fn(|context| self.poll_next(context)).await
     }
 
     /// As [`Running::next`].
-    pub(crate) fn poll_next(&mut self, context: &mut Context<'_>) -> Poll<Step> {
+    pub(crate) fn poll_next(&mut self, context: &mut Context<'_>) -> Poll<RunStep> {
         let Some(shared) = self.shared.clone() else {
             return Poll::Ready(self.respond());
         };
         shared.stream.register(context.waker());
         if shared.stream.is_cancelled() {
             self.stop();
-            return Poll::Ready(Step::Done(None));
+            return Poll::Ready(RunStep::Done(None));
         }
         if let Some(message) = shared.stream.pop() {
-            return Poll::Ready(Step::Message(message));
+            return Poll::Ready(RunStep::Message(message));
         }
         if self.outcome.is_none() {
             self.poll_work_or_end(&shared, context);
         }
         // What the work has sent goes before its result.
         if let Some(message) = shared.stream.pop() {
-            return Poll::Ready(Step::Message(message));
+            return Poll::Ready(RunStep::Message(message));
         }
         if self.outcome.is_some() {
             return Poll::Ready(self.respond());
@@ -207,7 +207,7 @@ impl Running {
     }
 
     /// Polls the work, unless the request ends early.
-    fn poll_work_or_end(&mut self, shared: &Shared, context: &mut Context<'_>) {
+    fn poll_work_or_end(&mut self, shared: &ExchangeState, context: &mut Context<'_>) {
         let end = self.early_end(shared);
         // Work that has had no effect must not begin to have one now. A result that is ready is delivered.
         if end.is_none() || (self.has_started && shared.may_have_executed()) {
@@ -222,7 +222,7 @@ impl Running {
     }
 
     /// Why the request ends now, whether its work is done or not. Does not lock.
-    fn early_end(&self, shared: &Shared) -> Option<EarlyEnd> {
+    fn early_end(&self, shared: &ExchangeState) -> Option<EarlyEnd> {
         let is_halted = || self.halt.as_ref().is_some_and(|halt| halt.load(Ordering::Acquire));
         let is_withdrawn = || shared.client.caller().revoked.is_withdrawn();
         let end = shared.stream.early_end();
@@ -231,7 +231,7 @@ impl Running {
     }
 
     /// Waits until the questions that belong together are there, and makes them the outcome.
-    fn poll_questions(&mut self, shared: &Arc<Shared>, context: &mut Context<'_>) -> Poll<()> {
+    fn poll_questions(&mut self, shared: &Arc<ExchangeState>, context: &mut Context<'_>) -> Poll<()> {
         if !shared.stream.has_questions() {
             self.together = None;
             return Poll::Pending;
@@ -264,13 +264,13 @@ impl Running {
     }
 
     /// Parks the call and returns the result that asks the client.
-    fn ask(&mut self, shared: &Arc<Shared>, requests: &Map<String, Value>) -> Answer {
+    fn ask(&mut self, shared: &Arc<ExchangeState>, requests: &Map<String, Value>) -> Answer {
         let Some(modern) = &self.modern else {
             return Err(rpc_errors::panicked(shared.may_have_executed()));
         };
         let call = match mem::replace(&mut self.work, Work::Over) {
             Work::Here(work) => {
-                let origin = Origin::new(modern.peer, &modern.method, &modern.params);
+                let origin = ParkedOrigin::new(modern.peer, &modern.method, &modern.params);
                 modern.parked.park(shared.clone(), origin, work)?
             }
             Work::Parked(call, _) => call,
@@ -281,7 +281,7 @@ impl Running {
         Ok(RawResult::from_text(super::outgoing::to_text(&result), true))
     }
 
-    fn respond(&mut self) -> Step {
+    fn respond(&mut self) -> RunStep {
         // The id is free again before the client sees the response.
         self.entry = None;
         let response = self.outcome.take().map(|outcome| match (outcome, &self.modern) {
@@ -292,7 +292,7 @@ impl Running {
             }
             (Ok(result), Some(_)) => Outgoing::result(&self.id, &result, true),
         });
-        Step::Done(response)
+        RunStep::Done(response)
     }
 
     fn stop(&mut self) {

@@ -49,7 +49,7 @@ pub(super) async fn listen(
     if offered == Offered::default() {
         return Err(RpcError::method_not_found(method::SUBSCRIPTIONS_LISTEN));
     }
-    let filter = honoured(&request, &offered)?;
+    let filter = honour(&request, &offered)?;
     let acknowledged = json!({"notifications": notifications(&filter), "_meta": subscription_meta(&request.id)});
     // From here on nothing is missed, and it is sent after the acknowledgement.
     let mut events = service.listen(exchange.client(), filter.clone());
@@ -80,7 +80,7 @@ fn offered(capabilities: &Map<String, Value>) -> Offered {
 }
 
 /// What the client asked for, without what the service does not have.
-fn honoured(request: &Request, Offered(offered, has_updates): &Offered) -> Result<Filter, RpcError> {
+fn honour(request: &Request, Offered(offered, has_updates): &Offered) -> Result<Filter, RpcError> {
     let wanted = request.params.parse::<Listen>()?.notifications;
     if wanted.resource_subscriptions.len() > MAX_URIS {
         let message = format!("`resourceSubscriptions` has more than {MAX_URIS} URIs");

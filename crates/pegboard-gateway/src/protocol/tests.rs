@@ -19,7 +19,7 @@ use serde_json::{Value, json};
 use tokio::{sync::mpsc, time::timeout};
 
 use super::{
-    Endpoint, Limits, Message, Outgoing, Peer, Request, RpcError, Running, Sealer, Step, message::Incoming, parse,
+    Endpoint, Limits, Message, Outgoing, Peer, Request, RpcError, RunStep, Running, Sealer, message::Incoming, parse,
 };
 use crate::door::Caller;
 use service::TestService;
@@ -91,7 +91,7 @@ fn json_of(message: Outgoing) -> Value {
 }
 
 /// The next step, which must be ready soon. Paused time makes the limit cheap.
-async fn step(running: &mut Running) -> Step {
+async fn step(running: &mut Running) -> RunStep {
     timeout(Duration::from_secs(3600), running.next())
         .await
         .expect("the request yields nothing")
@@ -100,8 +100,8 @@ async fn step(running: &mut Running) -> Step {
 /// The next message, before the response.
 async fn next_message(running: &mut Running) -> Value {
     match step(running).await {
-        Step::Message(message) => json_of(message),
-        Step::Done(done) => panic!("done: {:?}", done.map(json_of)),
+        RunStep::Message(message) => json_of(message),
+        RunStep::Done(done) => panic!("done: {:?}", done.map(json_of)),
     }
 }
 
@@ -110,8 +110,8 @@ async fn run(mut running: Running) -> (Vec<Value>, Option<Value>) {
     let mut messages = Vec::new();
     loop {
         match step(&mut running).await {
-            Step::Message(message) => messages.push(json_of(message)),
-            Step::Done(response) => return (messages, response.map(json_of)),
+            RunStep::Message(message) => messages.push(json_of(message)),
+            RunStep::Done(response) => return (messages, response.map(json_of)),
         }
     }
 }

@@ -12,13 +12,13 @@ impl Gateway {
     ///
     /// The board should have a [`GatewayHost`](crate::GatewayHost), so that servers may ask clients. The gateway takes no settings from the
     /// board's config; tokens, names and limits are set on the builder.
-    pub fn of_board(board: Pegboard) -> io::Result<GatewayBuilder> {
-        Ok(Self::of_board_with(board, Sealer::random()?))
+    pub fn for_board(board: Pegboard) -> io::Result<GatewayBuilder> {
+        Ok(Self::for_board_with(board, Sealer::random()?))
     }
 
-    /// Configures a gateway as [`Gateway::of_board`] does, with a sealer of its own. Gateways with the same key and config can stand behind
+    /// Configures a gateway as [`Gateway::for_board`] does, with a sealer of its own. Gateways with the same key and config can stand behind
     /// one load balancer: each of them goes on with a modern request that another one has begun.
-    pub fn of_board_with(board: Pegboard, sealer: Sealer) -> GatewayBuilder {
+    pub fn for_board_with(board: Pegboard, sealer: Sealer) -> GatewayBuilder {
         let tokens = board.caller_tokens();
         let endpoints = BoardEndpoints::new(board, sealer);
         let links = endpoints.sign_in_links();

@@ -92,7 +92,7 @@ pub enum ServeError {
 
 impl Gateway {
     /// Configures a gateway for one service, at the paths of a board: `/mcp` and `/sse`.
-    pub fn of_service(service: Arc<dyn Service>) -> io::Result<GatewayBuilder> {
+    pub fn for_service(service: Arc<dyn Service>) -> io::Result<GatewayBuilder> {
         let sealer = Sealer::random()?;
         let endpoint = Endpoint::new("/mcp", service, Arc::new(sealer), EndpointLimits::default());
         Ok(GatewayBuilder::new(Arc::new(endpoint)))

@@ -57,7 +57,7 @@ pub(super) async fn serve(
     site.sse.drain();
     site.websocket.connections.drain();
     site.lines.connections.drain();
-    if timeout(limits.drain, drained(&mut accepting, site)).await.is_err() {
+    if timeout(limits.drain, drain(&mut accepting, site)).await.is_err() {
         tracing::warn!("requests in flight were cancelled by the shutdown");
         site.endpoints.halt();
         site.halt.cancel();
@@ -65,7 +65,7 @@ pub(super) async fn serve(
         site.websocket.connections.halt();
         site.lines.connections.halt();
         // The clients are told. One that does not read is not waited for.
-        let _ = timeout(LAST_ANSWERS, drained(&mut accepting, site)).await;
+        let _ = timeout(LAST_ANSWERS, drain(&mut accepting, site)).await;
     }
     // Aborts what is left, with its connections.
     accepting.shutdown().await;
@@ -73,7 +73,7 @@ pub(super) async fn serve(
 }
 
 /// Waits until all connections have ended.
-async fn drained(accepting: &mut JoinSet<()>, site: &Site) {
+async fn drain(accepting: &mut JoinSet<()>, site: &Site) {
     while accepting.join_next().await.is_some() {}
     site.websocket.connections.ended().await;
     site.lines.connections.ended().await;

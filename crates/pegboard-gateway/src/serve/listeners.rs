@@ -130,7 +130,7 @@ mod local {
             match stream.peer_cred() {
                 Ok(peer) if peer.uid() == self.uid => {
                     let pid = peer.pid().and_then(|pid| u32::try_from(pid).ok()).unwrap_or_default();
-                    match LocalPeer::of_process(pid, peer.uid()) {
+                    match LocalPeer::for_process(pid, peer.uid()) {
                         LocalPeer::User(_) => Ok(Some((stream, Arrival::Local))),
                         LocalPeer::ServerOfAnother => Ok(Some((stream, Arrival::LocalServer))),
                         other => {

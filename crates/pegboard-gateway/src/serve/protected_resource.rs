@@ -15,7 +15,7 @@ pub(super) fn metadata(door: &Door, asked: Asked<'_>, method: &Method) -> Option
     let path = asked.path.strip_prefix(WELL_KNOWN)?;
     let oauth = door.oauth.as_ref()?;
     let path = path.strip_suffix('/').unwrap_or(path);
-    if !path.is_empty() && !matches!(Route::of(path), Route::Mcp(_) | Route::Sse(_)) {
+    if !path.is_empty() && !matches!(Route::parse(path), Route::Mcp(_) | Route::Sse(_)) {
         let detail = "there is no such resource";
         return Some(problem(StatusCode::NOT_FOUND, detail));
     }
@@ -64,7 +64,7 @@ impl Asked<'_> {
     fn resource<T>(self, door: &Door, make: impl FnOnce(Resource<'_>) -> Option<T>) -> Option<T> {
         let oauth = door.oauth.as_ref()?;
         // Other paths belong to the gateway as a whole.
-        let path = match Route::of(self.path) {
+        let path = match Route::parse(self.path) {
             Route::Mcp(_) | Route::Sse(_) => self.path.strip_suffix('/').unwrap_or(self.path),
             _ => "",
         };

@@ -1,16 +1,16 @@
 //! The paths that a gateway serves.
 
-use crate::{door::Caller, wire::Target};
+use crate::{door::Caller, wire::PathTarget};
 
 /// What a path stands for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Route<'a> {
     /// Streamable HTTP or WebSocket.
-    Mcp(Target<'a>),
+    Mcp(PathTarget<'a>),
     /// The event stream of HTTP+SSE.
-    Sse(Target<'a>),
+    Sse(PathTarget<'a>),
     /// Where clients of HTTP+SSE send their messages.
-    Messages(Target<'a>),
+    Messages(PathTarget<'a>),
     /// Whether the process is alive.
     Live,
     /// Whether it is ready for clients. Probes have no token.
@@ -21,7 +21,7 @@ pub(super) enum Route<'a> {
 }
 
 impl<'a> Route<'a> {
-    pub(super) fn of(path: &'a str) -> Self {
+    pub(super) fn parse(path: &'a str) -> Self {
         // People write addresses with a slash at their end.
         let path = path.strip_suffix('/').unwrap_or(path);
         let mut parts = path.strip_prefix('/').unwrap_or_default().split('/');
@@ -32,18 +32,20 @@ impl<'a> Route<'a> {
             parts.next(),
         );
         match parts {
-            ("mcp", None, None, None) => Self::Mcp(Target::Board),
-            ("mcp", Some("view"), Some(name), None) if !name.is_empty() => Self::Mcp(Target::View(name)),
-            ("mcp", Some(server), None, None) if !server.is_empty() => Self::Mcp(Target::Server(server)),
-            ("approved", Some("mcp"), Some(server), None) if !server.is_empty() => Self::Mcp(Target::Approved(server)),
-            ("sse", None, None, None) => Self::Sse(Target::Board),
-            ("messages", None, None, None) => Self::Messages(Target::Board),
+            ("mcp", None, None, None) => Self::Mcp(PathTarget::Board),
+            ("mcp", Some("view"), Some(name), None) if !name.is_empty() => Self::Mcp(PathTarget::View(name)),
+            ("mcp", Some(server), None, None) if !server.is_empty() => Self::Mcp(PathTarget::Server(server)),
+            ("approved", Some("mcp"), Some(server), None) if !server.is_empty() => {
+                Self::Mcp(PathTarget::Approved(server))
+            }
+            ("sse", None, None, None) => Self::Sse(PathTarget::Board),
+            ("messages", None, None, None) => Self::Messages(PathTarget::Board),
             ("livez", None, None, None) => Self::Live,
             ("readyz", None, None, None) => Self::Ready,
             ("signin", None | Some("callback"), None, None) => Self::SignIn,
             ("signin", Some("server"), Some(name), None) if !name.is_empty() => Self::SignIn,
-            (server, Some("sse"), None, None) if !server.is_empty() => Self::Sse(Target::Server(server)),
-            (server, Some("messages"), None, None) if !server.is_empty() => Self::Messages(Target::Server(server)),
+            (server, Some("sse"), None, None) if !server.is_empty() => Self::Sse(PathTarget::Server(server)),
+            (server, Some("messages"), None, None) if !server.is_empty() => Self::Messages(PathTarget::Server(server)),
             _ => Self::Other,
         }
     }
@@ -51,14 +53,14 @@ impl<'a> Route<'a> {
 
 /// The target that a caller reaches at the path of `target`; `None` if its token forbids it. A token for a view reaches that view
 /// only: a server's own endpoint would lead around the rules of the view.
-pub(super) fn allowed<'a>(target: Target<'a>, caller: &'a Caller) -> Option<Target<'a>> {
+pub(super) fn allowed<'a>(target: PathTarget<'a>, caller: &'a Caller) -> Option<PathTarget<'a>> {
     let Some(view) = caller.view.as_deref() else {
         return Some(target);
     };
     match target {
-        Target::Board => Some(Target::View(view)),
-        Target::View(name) if name == view => Some(target),
-        Target::View(_) | Target::Server(_) | Target::Approved(_) => None,
+        PathTarget::Board => Some(PathTarget::View(view)),
+        PathTarget::View(name) if name == view => Some(target),
+        PathTarget::View(_) | PathTarget::Server(_) | PathTarget::Approved(_) => None,
     }
 }
 
@@ -69,21 +71,21 @@ mod tests {
     #[test]
     fn paths_name_targets() {
         for (path, route) in [
-            ("/mcp", Route::Mcp(Target::Board)),
-            ("/mcp/", Route::Mcp(Target::Board)),
-            ("/mcp/time", Route::Mcp(Target::Server("time"))),
-            ("/mcp/time/", Route::Mcp(Target::Server("time"))),
-            ("/mcp/view", Route::Mcp(Target::Server("view"))),
-            ("/mcp/view/coding", Route::Mcp(Target::View("coding"))),
-            ("/mcp/view/coding/", Route::Mcp(Target::View("coding"))),
-            ("/approved/mcp/time", Route::Mcp(Target::Approved("time"))),
+            ("/mcp", Route::Mcp(PathTarget::Board)),
+            ("/mcp/", Route::Mcp(PathTarget::Board)),
+            ("/mcp/time", Route::Mcp(PathTarget::Server("time"))),
+            ("/mcp/time/", Route::Mcp(PathTarget::Server("time"))),
+            ("/mcp/view", Route::Mcp(PathTarget::Server("view"))),
+            ("/mcp/view/coding", Route::Mcp(PathTarget::View("coding"))),
+            ("/mcp/view/coding/", Route::Mcp(PathTarget::View("coding"))),
+            ("/approved/mcp/time", Route::Mcp(PathTarget::Approved("time"))),
             ("/approved/mcp", Route::Other),
-            ("/sse/", Route::Sse(Target::Board)),
-            ("/time/sse/", Route::Sse(Target::Server("time"))),
-            ("/sse", Route::Sse(Target::Board)),
-            ("/time/sse", Route::Sse(Target::Server("time"))),
-            ("/messages", Route::Messages(Target::Board)),
-            ("/time/messages", Route::Messages(Target::Server("time"))),
+            ("/sse/", Route::Sse(PathTarget::Board)),
+            ("/time/sse/", Route::Sse(PathTarget::Server("time"))),
+            ("/sse", Route::Sse(PathTarget::Board)),
+            ("/time/sse", Route::Sse(PathTarget::Server("time"))),
+            ("/messages", Route::Messages(PathTarget::Board)),
+            ("/time/messages", Route::Messages(PathTarget::Server("time"))),
             ("/livez", Route::Live),
             ("/readyz", Route::Ready),
             ("/readyz/x", Route::Other),
@@ -94,11 +96,11 @@ mod tests {
             ("/signin/server", Route::Other),
             ("/signin/server//", Route::Other),
             ("/signin/server/a/b", Route::Other),
-            ("/signin/sse", Route::Sse(Target::Server("signin"))),
-            ("/mcp/sse", Route::Mcp(Target::Server("sse"))),
+            ("/signin/sse", Route::Sse(PathTarget::Server("signin"))),
+            ("/mcp/sse", Route::Mcp(PathTarget::Server("sse"))),
             ("/", Route::Other),
             ("", Route::Other),
-            ("/mcp/view/", Route::Mcp(Target::Server("view"))),
+            ("/mcp/view/", Route::Mcp(PathTarget::Server("view"))),
             ("/mcp//", Route::Other),
             ("/mcp/time//", Route::Other),
             ("/mcp/view/a/b", Route::Other),
@@ -108,7 +110,7 @@ mod tests {
             ("/mcpx", Route::Other),
             ("/MCP", Route::Other),
         ] {
-            assert_eq!(Route::of(path), route, "{path}");
+            assert_eq!(Route::parse(path), route, "{path}");
         }
     }
 
@@ -119,10 +121,10 @@ mod tests {
             ..Caller::default()
         };
         for (target, reached) in [
-            (Target::Board, Some(Target::View("coding"))),
-            (Target::View("coding"), Some(Target::View("coding"))),
-            (Target::View("other"), None),
-            (Target::Server("coding"), None),
+            (PathTarget::Board, Some(PathTarget::View("coding"))),
+            (PathTarget::View("coding"), Some(PathTarget::View("coding"))),
+            (PathTarget::View("other"), None),
+            (PathTarget::Server("coding"), None),
         ] {
             assert_eq!(allowed(target, &caller), reached, "{target}");
             assert_eq!(allowed(target, &Caller::default()), Some(target));

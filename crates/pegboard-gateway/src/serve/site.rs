@@ -34,7 +34,7 @@ use crate::{
     protocol::Endpoint,
     sign_in::SignInLinks,
     wire::{
-        AnswersCall, Endpoints, HttpResponse, HttpWire, LinesWire, NoEndpoint, ResponseBody, SseWire, Target,
+        AnswersCall, Endpoints, HttpResponse, HttpWire, LinesWire, NoEndpoint, PathTarget, ResponseBody, SseWire,
         WebSocketWire, empty, is_lines_upgrade, is_upgrade, method_not_allowed, problem,
     },
 };
@@ -47,7 +47,7 @@ const MAX_VERIFICATIONS: usize = 4;
 const DOOR_CHANGE: Duration = Duration::from_secs(1);
 
 /// Why a request is waited for no longer.
-enum Ended {
+enum WaitEnd {
     /// Its token is good no longer.
     Token,
     /// The time of the shutdown is over.
@@ -127,7 +127,7 @@ impl Site {
         B: Body<Data = Bytes> + Send + 'static,
         B::Error: Into<axum::BoxError>,
     {
-        let path = PathLabel::of(request.uri().path());
+        let path = PathLabel::new(request.uri().path());
         let response = self.checked(request, arrival).await;
         self.traffic.answered(path, response.status());
         response
@@ -177,9 +177,9 @@ impl Site {
         let (parts, body) = request.into_parts();
         // A copy of the path costs less than a borrow of the parts, which a WebSocket handshake needs.
         let uri = parts.uri.clone();
-        let route = match Route::of(uri.path()) {
+        let route = match Route::parse(uri.path()) {
             // Clients of WebSocket are often given an address without a path.
-            Route::Other if uri.path() == "/" && is_upgrade(&parts.headers) => Route::Mcp(Target::Board),
+            Route::Other if uri.path() == "/" && is_upgrade(&parts.headers) => Route::Mcp(PathTarget::Board),
             route => route,
         };
         if route == Route::Live {
@@ -205,7 +205,7 @@ impl Site {
                 Err(rejection) => return self.refuse(rejection, asked),
             },
         };
-        if matches!(route, Route::Mcp(Target::Approved(_))) {
+        if matches!(route, Route::Mcp(PathTarget::Approved(_))) {
             if arrival == Arrival::Network {
                 return problem(StatusCode::NOT_FOUND, "this path is served at the local socket only");
             }
@@ -241,13 +241,13 @@ impl Site {
                 response
             }
             // Nothing of these requests has run: their bodies have not come, or they call no tool.
-            Err(Ended::Token) => self.refuse(Rejection::Token, asked),
-            Err(Ended::Halted) => problem(StatusCode::SERVICE_UNAVAILABLE, "the server stops; try again later"),
+            Err(WaitEnd::Token) => self.refuse(Rejection::Token, asked),
+            Err(WaitEnd::Halted) => problem(StatusCode::SERVICE_UNAVAILABLE, "the server stops; try again later"),
         }
     }
 
     /// Completes when a request is waited for no longer. A token that expires only ends requests that read.
-    async fn ended(&self, revoked: &Revocation, only_reads: bool) -> Ended {
+    async fn ended(&self, revoked: &Revocation, only_reads: bool) -> WaitEnd {
         let token = async {
             revoked.cancelled().await;
             if !only_reads {
@@ -256,9 +256,9 @@ impl Site {
         };
         tokio::select! {
             biased;
-            () = token => Ended::Token,
+            () = token => WaitEnd::Token,
             // The connection polls all of this when the time of the shutdown is over.
-            () = std::future::poll_fn(|_| if self.halt.is_cancelled() { Poll::Ready(()) } else { Poll::Pending }) => Ended::Halted,
+            () = std::future::poll_fn(|_| if self.halt.is_cancelled() { Poll::Ready(()) } else { Poll::Pending }) => WaitEnd::Halted,
         }
     }
 
@@ -315,7 +315,7 @@ impl Site {
 
     /// Whether this is the path of a sign-in page that is served.
     fn is_sign_in_page(&self, uri: &Uri) -> bool {
-        self.sign_in_links.is_served() && Route::of(uri.path()) == Route::SignIn
+        self.sign_in_links.is_served() && Route::parse(uri.path()) == Route::SignIn
     }
 
     fn asked<'a>(&self, host: Option<&'a HeaderValue>, path: &'a str) -> Asked<'a> {
@@ -401,7 +401,7 @@ impl Site {
         response
     }
 
-    fn endpoint(&self, target: Target<'_>, caller: &Caller) -> Result<Arc<Endpoint>, Box<HttpResponse>> {
+    fn endpoint(&self, target: PathTarget<'_>, caller: &Caller) -> Result<Arc<Endpoint>, Box<HttpResponse>> {
         let Some(target) = allowed(target, caller) else {
             self.traffic.refused(VIEW);
             let detail = "the token is for one view only: use /mcp";
@@ -470,7 +470,7 @@ fn live(method: &Method) -> HttpResponse {
     }
 }
 
-fn not_found(target: Target<'_>, none: &NoEndpoint) -> HttpResponse {
+fn not_found(target: PathTarget<'_>, none: &NoEndpoint) -> HttpResponse {
     let known = match &*none.known {
         [] => String::new(),
         known => format!("; there are {}", known.join(", ")),

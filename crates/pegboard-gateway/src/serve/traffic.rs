@@ -48,7 +48,7 @@ impl PathLabel {
         (Self::Other, "other"),
     ];
 
-    pub(super) fn of(path: &str) -> Self {
+    pub(super) fn new(path: &str) -> Self {
         let is_below = |prefix: &str| {
             let rest = path.strip_prefix(prefix);
             rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
@@ -204,7 +204,7 @@ mod tests {
             ("", "other"),
             ("/metrics/x", "other"),
         ] {
-            let found = PathLabel::of(path);
+            let found = PathLabel::new(path);
             let (known, name) = PathLabel::ALL[found as usize];
             assert_eq!((known, name), (found, label), "{path}");
         }

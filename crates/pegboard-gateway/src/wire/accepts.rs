@@ -14,7 +14,7 @@ pub(super) struct Accepts {
 
 impl Accepts {
     /// Parses `Accept`. A client without the header accepts JSON.
-    pub(super) fn of(headers: &HeaderMap) -> Self {
+    pub(super) fn parse(headers: &HeaderMap) -> Self {
         if headers.get(ACCEPT).is_some_and(|accept| accept == USUAL) {
             return Self {
                 json: true,
@@ -60,9 +60,9 @@ mod tests {
         ] {
             let mut headers = HeaderMap::new();
             headers.insert(ACCEPT, HeaderValue::from_static(accept));
-            assert_eq!(Accepts::of(&headers), Accepts { json, events }, "{accept}");
+            assert_eq!(Accepts::parse(&headers), Accepts { json, events }, "{accept}");
         }
-        let none = Accepts::of(&HeaderMap::new());
+        let none = Accepts::parse(&HeaderMap::new());
         assert_eq!(
             none,
             Accepts {

@@ -17,7 +17,7 @@ use tokio::{sync::mpsc, time::Instant};
 use tokio_util::task::TaskTracker;
 
 use super::{event_body::EventSource, event_frame::EventId};
-use crate::protocol::{EarlyEnd, Outgoing, Running, Step};
+use crate::protocol::{EarlyEnd, Outgoing, RunStep, Running};
 
 /// The limit on the events that one stream keeps.
 const MAX_EVENTS: usize = 256;
@@ -45,7 +45,7 @@ pub(super) struct KeptBytes(AtomicUsize);
 #[derive(Debug)]
 pub(super) struct ReplayStream {
     number: u64,
-    state: Mutex<State>,
+    state: Mutex<ReplayState>,
     all: Arc<KeptBytes>,
     tasks: TaskTracker,
     /// How long a call goes on after its stream broke.
@@ -54,16 +54,16 @@ pub(super) struct ReplayStream {
 
 /// Where the messages of a stream come from.
 #[derive(Debug)]
-pub(super) enum Source {
+pub(super) enum MessageSource {
     Calls(Vec<Running>),
     Outbox(mpsc::Receiver<Outgoing>),
     Ended,
 }
 
 #[derive(Debug)]
-struct State {
-    source: Source,
-    kept: VecDeque<Kept>,
+struct ReplayState {
+    source: MessageSource,
+    kept: VecDeque<KeptEvent>,
     kept_bytes: usize,
     /// The place of the last event.
     last: u64,
@@ -75,7 +75,7 @@ struct State {
 }
 
 #[derive(Debug)]
-struct Kept {
+struct KeptEvent {
     place: u64,
     message: Outgoing,
     /// The id of the request that the message answers.
@@ -84,8 +84,8 @@ struct Kept {
 }
 
 impl ReplayStream {
-    pub(super) fn new(number: u64, source: Source, kept: &Keeping) -> Arc<Self> {
-        let state = State {
+    pub(super) fn new(number: u64, source: MessageSource, kept: &Keeping) -> Arc<Self> {
+        let state = ReplayState {
             source,
             kept: VecDeque::new(),
             kept_bytes: 0,
@@ -111,11 +111,11 @@ impl ReplayStream {
     /// Reads the stream after this place, or what comes from now on. An earlier reader gets no more: each event is sent once.
     ///
     /// `is_primed` says that the client has an id to come back with before it gets an event.
-    pub(super) fn read(self: &Arc<Self>, after: Option<u64>, is_primed: bool) -> Reader {
+    pub(super) fn read(self: &Arc<Self>, after: Option<u64>, is_primed: bool) -> EventReader {
         let mut state = self.state.lock();
         state.reader += 1;
         state.left = None;
-        let reader = Reader {
+        let reader = EventReader {
             number: state.reader,
             after: after.unwrap_or(state.last).min(state.last),
             can_resume: false,
@@ -139,7 +139,7 @@ impl ReplayStream {
     /// Ends the stream, which cancels its calls. Nobody is told.
     pub(super) fn end(&self) {
         let mut state = self.state.lock();
-        let source = std::mem::replace(&mut state.source, Source::Ended);
+        let source = std::mem::replace(&mut state.source, MessageSource::Ended);
         let waker = state.waker.take();
         drop(state);
         // Outside the lock, because it runs code of the service.
@@ -152,7 +152,7 @@ impl ReplayStream {
     /// Ends the calls of the stream early. The errors that say so are its last events.
     fn end_calls(&self, end: EarlyEnd) {
         let state = self.state.lock();
-        if let Source::Calls(calls) = &state.source {
+        if let MessageSource::Calls(calls) = &state.source {
             calls.iter().for_each(|call| call.end(end));
         }
     }
@@ -161,7 +161,7 @@ impl ReplayStream {
     /// request was answered, and that the response is gone.
     pub(super) fn forget_if_stale(&self, linger: Duration) {
         let mut state = self.state.lock();
-        let is_ended = matches!(state.source, Source::Ended);
+        let is_ended = matches!(state.source, MessageSource::Ended);
         if is_ended && state.left.is_some_and(|left| left.elapsed() >= linger) {
             state.forget_until(u64::MAX);
         }
@@ -169,26 +169,28 @@ impl ReplayStream {
 
     /// Returns `true` if the stream has ended.
     pub(super) fn has_ended(&self) -> bool {
-        matches!(self.state.lock().source, Source::Ended)
+        matches!(self.state.lock().source, MessageSource::Ended)
     }
 
     /// Gives the next event its place and keeps it within the limits. What is kept takes no room of the server that it came from; without
     /// room for it, it is kept only until it is taken.
-    fn keep(&self, state: &mut State, mut message: Outgoing, answered: Option<Box<str>>) {
+    fn keep(&self, state: &mut ReplayState, mut message: Outgoing, answered: Option<Box<str>>) {
         state.last += 1;
         let (place, length) = (state.last, message.len());
         if self.all.has_room_for(length) {
             message.detach();
         }
         state.kept_bytes += length;
-        state.kept.push_back(Kept::new(place, message, answered, &self.all));
+        state
+            .kept
+            .push_back(KeptEvent::new(place, message, answered, &self.all));
         while state.kept.len() > MAX_EVENTS || (state.kept_bytes > MAX_BYTES && state.kept.len() > 1) {
             let Some(oldest) = state.kept.pop_front() else { break };
             state.kept_bytes -= oldest.message.len();
         }
     }
 
-    fn poll(&self, reader: &mut Reader, cx: &mut Context<'_>) -> Poll<Option<(EventId, Outgoing)>> {
+    fn poll(&self, reader: &mut EventReader, cx: &mut Context<'_>) -> Poll<Option<(EventId, Outgoing)>> {
         let mut state = self.state.lock();
         if state.reader != reader.number {
             return Poll::Ready(None);
@@ -197,12 +199,12 @@ impl ReplayStream {
             match state.source.poll(cx) {
                 Poll::Ready(Some((message, answered))) => {
                     self.keep(&mut state, message, answered);
-                    if matches!(&state.source, Source::Calls(calls) if calls.is_empty()) {
-                        state.source = Source::Ended;
+                    if matches!(&state.source, MessageSource::Calls(calls) if calls.is_empty()) {
+                        state.source = MessageSource::Ended;
                     }
                 }
                 Poll::Ready(None) => {
-                    state.source = Source::Ended;
+                    state.source = MessageSource::Ended;
                     return Poll::Ready(None);
                 }
                 Poll::Pending => {
@@ -238,7 +240,7 @@ impl ReplayStream {
         }
         state.left = Some(Instant::now());
         state.waker = None;
-        if !matches!(state.source, Source::Calls(_)) {
+        if !matches!(state.source, MessageSource::Calls(_)) {
             return;
         }
         if !can_resume || tokio::runtime::Handle::try_current().is_err() {
@@ -248,7 +250,7 @@ impl ReplayStream {
         // The number is given here, so that a client that comes back meanwhile has a later one.
         state.reader += 1;
         let linger_time = self.linger;
-        let collector = Reader {
+        let collector = EventReader {
             number: state.reader,
             after: state.last,
             // No other one follows it: at the end of the runtime that would never end.
@@ -262,7 +264,7 @@ impl ReplayStream {
 }
 
 /// Collects the events of calls whose client is away, until they end or a client comes back.
-async fn linger(stream: Arc<ReplayStream>, mut collector: Reader, time: Duration) {
+async fn linger(stream: Arc<ReplayStream>, mut collector: EventReader, time: Duration) {
     let collected = async {
         while std::future::poll_fn(|cx| stream.poll(&mut collector, cx))
             .await
@@ -287,7 +289,7 @@ async fn linger(stream: Arc<ReplayStream>, mut collector: Reader, time: Duration
     collector.number = 0;
 }
 
-impl State {
+impl ReplayState {
     /// Drops the events up to a place. Of a response, the error is left that says that it is gone.
     fn forget_until(&mut self, place: u64) {
         let mut kept_bytes = 0;
@@ -302,7 +304,7 @@ impl State {
     }
 }
 
-impl Source {
+impl MessageSource {
     /// The next message, with the id of the request that it answers; `None` when all calls have ended.
     fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Option<(Outgoing, Option<Box<str>>)>> {
         match self {
@@ -315,8 +317,8 @@ impl Source {
                 while let Some(call) = calls.get_mut(index) {
                     match call.poll_next(cx) {
                         Poll::Pending => index += 1,
-                        Poll::Ready(Step::Message(message)) => return Poll::Ready(Some((message, None))),
-                        Poll::Ready(Step::Done(response)) => {
+                        Poll::Ready(RunStep::Message(message)) => return Poll::Ready(Some((message, None))),
+                        Poll::Ready(RunStep::Done(response)) => {
                             let call = calls.swap_remove(index);
                             if let Some(response) = response {
                                 return Poll::Ready(Some((response, Some(call.id().into()))));
@@ -344,7 +346,7 @@ impl KeptBytes {
     }
 }
 
-impl Kept {
+impl KeptEvent {
     fn new(place: u64, message: Outgoing, answered: Option<Box<str>>, all: &Arc<KeptBytes>) -> Self {
         all.0.fetch_add(message.len(), Ordering::Relaxed);
         Self {
@@ -369,7 +371,7 @@ impl Kept {
     }
 }
 
-impl Drop for Kept {
+impl Drop for KeptEvent {
     fn drop(&mut self) {
         self.all.0.fetch_sub(self.message.len(), Ordering::Relaxed);
     }
@@ -377,7 +379,7 @@ impl Drop for Kept {
 
 /// Reads the events of a stream for one connection.
 #[derive(Debug)]
-pub(super) struct Reader {
+pub(super) struct EventReader {
     stream: Arc<ReplayStream>,
     number: u64,
     /// The place of the last event that was read.
@@ -387,10 +389,10 @@ pub(super) struct Reader {
     can_resume: bool,
 }
 
-impl EventSource for Reader {
+impl EventSource for EventReader {
     /// The stream of a call goes on: the call decides when it ends.
     fn outlives_token(&mut self) -> bool {
-        !matches!(self.stream.state.lock().source, Source::Outbox(_))
+        !matches!(self.stream.state.lock().source, MessageSource::Outbox(_))
     }
 
     fn poll_event(&mut self, cx: &mut Context<'_>) -> Poll<Option<(Option<EventId>, Outgoing)>> {
@@ -403,7 +405,7 @@ impl EventSource for Reader {
     }
 }
 
-impl Drop for Reader {
+impl Drop for EventReader {
     fn drop(&mut self) {
         self.stream.left(self.number, self.can_resume);
     }

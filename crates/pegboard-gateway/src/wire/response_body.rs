@@ -17,7 +17,7 @@ use crate::{door::Revocation, protocol::Outgoing};
 
 /// The body of a response: a message in parts, an event stream, or a body of another router.
 pub(crate) struct ResponseBody {
-    kind: Kind,
+    kind: BodyKind,
     held: Held,
     /// Ends a stream with the token of its client.
     end: Option<Box<TokenEnd>>,
@@ -40,15 +40,15 @@ struct TokenEnd {
 
 impl TokenEnd {
     /// Returns `true` if the body ends now, unless it has something left to say. What goes on is polled again when more happens to the token.
-    fn poll_over(&mut self, kind: &mut Kind, cx: &mut Context<'_>) -> bool {
+    fn poll_over(&mut self, kind: &mut BodyKind, cx: &mut Context<'_>) -> bool {
         loop {
             if self.notice.as_mut().poll(cx).is_pending() {
                 return false;
             }
             let goes_on = match kind {
-                Kind::Parts(_) => true,
-                Kind::Events(events) => events.outlives_token(),
-                Kind::Other(_) => self.answers_call && !self.revoked.is_withdrawn(),
+                BodyKind::Parts(_) => true,
+                BodyKind::Events(events) => events.outlives_token(),
+                BodyKind::Other(_) => self.answers_call && !self.revoked.is_withdrawn(),
             };
             if !goes_on {
                 return true;
@@ -72,7 +72,7 @@ pub(crate) struct Held {
     pub(super) session: Option<InUse>,
 }
 
-enum Kind {
+enum BodyKind {
     /// What is left of up to three parts, in reverse order.
     Parts([Bytes; 3]),
     Events(Box<EventBody>),
@@ -82,28 +82,28 @@ enum Kind {
 impl ResponseBody {
     /// An empty body.
     pub(crate) fn empty() -> Self {
-        Self::of(Kind::Parts(Default::default()))
+        Self::new(BodyKind::Parts(Default::default()))
     }
 
     /// A body of these bytes.
     pub(crate) fn full(bytes: impl Into<Bytes>) -> Self {
-        Self::of(Kind::Parts([Bytes::new(), Bytes::new(), bytes.into()]))
+        Self::new(BodyKind::Parts([Bytes::new(), Bytes::new(), bytes.into()]))
     }
 
     /// A JSON-RPC message.
     pub(crate) fn message(message: &Outgoing) -> Self {
         let [head, body, tail] = message.parts();
-        Self::of(Kind::Parts([tail.clone(), body.clone(), head.clone()]))
+        Self::new(BodyKind::Parts([tail.clone(), body.clone(), head.clone()]))
     }
 
     /// An event stream.
     pub(crate) fn events(events: EventBody) -> Self {
-        Self::of(Kind::Events(Box::new(events)))
+        Self::new(BodyKind::Events(Box::new(events)))
     }
 
     /// The body of a response that another router made.
     pub(crate) fn other(body: axum::body::Body) -> Self {
-        Self::of(Kind::Other(body))
+        Self::new(BodyKind::Other(body))
     }
 
     /// What is kept until this body was sent.
@@ -125,7 +125,7 @@ impl ResponseBody {
         }
     }
 
-    fn of(kind: Kind) -> Self {
+    fn new(kind: BodyKind) -> Self {
         Self {
             kind,
             held: Held::default(),
@@ -145,12 +145,12 @@ impl Body for ResponseBody {
             None => (false, false),
         };
         let frame = match &mut this.kind {
-            Kind::Parts(parts) => Poll::Ready(next_part(parts).map(|part| Ok(Frame::data(part)))),
+            BodyKind::Parts(parts) => Poll::Ready(next_part(parts).map(|part| Ok(Frame::data(part)))),
             // Nothing of a stream on which a client only listens is sent any more.
-            Kind::Events(_) if is_over => Poll::Ready(None),
-            Kind::Events(events) => events.poll_frame(cx).map(|frame| frame.map(Ok)),
-            Kind::Other(_) if is_over && !answers_call => Poll::Ready(None),
-            Kind::Other(body) => Pin::new(body).poll_frame(cx),
+            BodyKind::Events(_) if is_over => Poll::Ready(None),
+            BodyKind::Events(events) => events.poll_frame(cx).map(|frame| frame.map(Ok)),
+            BodyKind::Other(_) if is_over && !answers_call => Poll::Ready(None),
+            BodyKind::Other(body) => Pin::new(body).poll_frame(cx),
         };
         if is_over && (frame.is_pending() || matches!(frame, Poll::Ready(None))) {
             *this = Self::empty();
@@ -161,17 +161,17 @@ impl Body for ResponseBody {
 
     fn is_end_stream(&self) -> bool {
         match &self.kind {
-            Kind::Parts(parts) => parts.iter().all(Bytes::is_empty),
-            Kind::Events(_) => false,
-            Kind::Other(body) => body.is_end_stream(),
+            BodyKind::Parts(parts) => parts.iter().all(Bytes::is_empty),
+            BodyKind::Events(_) => false,
+            BodyKind::Other(body) => body.is_end_stream(),
         }
     }
 
     fn size_hint(&self) -> SizeHint {
         match &self.kind {
-            Kind::Parts(parts) => SizeHint::with_exact(parts.iter().map(|part| part.len() as u64).sum()),
-            Kind::Events(_) => SizeHint::default(),
-            Kind::Other(body) => body.size_hint(),
+            BodyKind::Parts(parts) => SizeHint::with_exact(parts.iter().map(|part| part.len() as u64).sum()),
+            BodyKind::Events(_) => SizeHint::default(),
+            BodyKind::Other(body) => body.size_hint(),
         }
     }
 }

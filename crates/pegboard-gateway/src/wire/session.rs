@@ -15,7 +15,7 @@ use tokio::{sync::mpsc, time::Instant};
 
 use super::{
     event_frame::EventId,
-    replay::{Keeping, Reader, ReplayStream, Source},
+    replay::{EventReader, Keeping, MessageSource, ReplayStream},
 };
 use crate::{
     door::Caller,
@@ -58,7 +58,7 @@ impl Session {
             endpoint,
             peer,
             caller,
-            general: ReplayStream::new(GENERAL, Source::Outbox(outbox), &keeping),
+            general: ReplayStream::new(GENERAL, MessageSource::Outbox(outbox), &keeping),
             streams: Mutex::default(),
             last_stream: AtomicU64::new(GENERAL),
             keeping,
@@ -112,7 +112,7 @@ impl Session {
     /// Adds the stream of a request or of a batch.
     pub(super) fn add_stream(&self, calls: Vec<Running>) -> Arc<ReplayStream> {
         let number = self.last_stream.fetch_add(1, Ordering::Relaxed) + 1;
-        let stream = ReplayStream::new(number, Source::Calls(calls), &self.keeping);
+        let stream = ReplayStream::new(number, MessageSource::Calls(calls), &self.keeping);
         let mut streams = self.streams.lock();
         let is_full = streams.len() >= MAX_STREAMS;
         let oldest = if is_full {
@@ -129,12 +129,12 @@ impl Session {
     }
 
     /// Reads the stream of messages that belong to no request.
-    pub(super) fn general(&self) -> Reader {
+    pub(super) fn general(&self) -> EventReader {
         self.general.read(None, false)
     }
 
     /// Reads on after an event. Returns `None` if its stream is no longer kept.
-    pub(super) fn resume(&self, last: EventId) -> Option<Reader> {
+    pub(super) fn resume(&self, last: EventId) -> Option<EventReader> {
         if last.stream == GENERAL {
             return Some(self.general.read(Some(last.place), true));
         }

@@ -66,7 +66,7 @@ impl Sessions {
     fn insert(&self, id: SecretId, session: &Arc<Session>, caller: &Caller) -> bool {
         let mut open = self.open.write();
         let evicted = if open.len() >= self.max {
-            let evicted = evictable(&open, caller).or_else(|| of_the_largest_share(&open, caller));
+            let evicted = evictable(&open, caller).or_else(|| largest_share(&open, caller));
             let Some(id) = evicted else {
                 return false;
             };
@@ -182,7 +182,7 @@ fn evictable(open: &Open, caller: &Caller) -> Option<SecretId> {
 
 /// The session that makes room for a caller with less than its share, while others have more than theirs: one of the principal with the
 /// most sessions, idle rather than in use, and then the one that was used least recently.
-fn of_the_largest_share(open: &Open, caller: &Caller) -> Option<SecretId> {
+fn largest_share(open: &Open, caller: &Caller) -> Option<SecretId> {
     let mut counts: HashMap<Option<&Principal>, usize> = HashMap::new();
     for session in open.values() {
         *counts.entry(session.principal()).or_default() += 1;

@@ -74,7 +74,7 @@ impl SseWire {
         if parts.method != Method::GET {
             return method_not_allowed("GET", "open the event stream with GET, or use /mcp");
         }
-        if parts.headers.contains_key(ACCEPT) && !Accepts::of(&parts.headers).events {
+        if parts.headers.contains_key(ACCEPT) && !Accepts::parse(&parts.headers).events {
             return problem(StatusCode::NOT_ACCEPTABLE, "accept text/event-stream");
         }
         let Ok(id) = SecretId::random() else {

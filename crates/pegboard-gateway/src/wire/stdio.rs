@@ -32,7 +32,7 @@ const DRAIN_TIME: Duration = Duration::from_secs(5);
 /// How long the last responses may take to be written.
 const LAST_WRITES: Duration = Duration::from_secs(1);
 
-enum Line {
+enum InputLine {
     Text(Bytes),
     TooLong,
 }
@@ -49,12 +49,12 @@ pub async fn serve_stdio(service: Arc<dyn Service>, stop: impl Future<Output = (
     let mut written = write_stdout(outbox)?;
     let ended = serve_lines(&connection, &endpoint, &mut lines, &mut written, stop).await;
     match ended {
-        Ended::Drained => {}
-        Ended::TimeUp => {
+        StdioEnd::Drained => {}
+        StdioEnd::TimeUp => {
             endpoint.halt();
             connection.halt();
         }
-        Ended::Broken => return Ok(()),
+        StdioEnd::Broken => return Ok(()),
     }
     connection.close().await;
     // The writer ends with the queue, unless it is blocked because the client does not read.
@@ -63,7 +63,7 @@ pub async fn serve_stdio(service: Arc<dyn Service>, stop: impl Future<Output = (
 }
 
 /// How the client was served.
-enum Ended {
+enum StdioEnd {
     /// All requests are answered.
     Drained,
     /// Some requests were not answered in time.
@@ -76,15 +76,15 @@ enum Ended {
 async fn serve_lines(
     connection: &Connection,
     endpoint: &Endpoint,
-    lines: &mut mpsc::Receiver<Line>,
+    lines: &mut mpsc::Receiver<InputLine>,
     mut written: &mut oneshot::Receiver<()>,
     stop: impl Future<Output = ()> + Send,
-) -> Ended {
+) -> StdioEnd {
     let read = async {
         while let Some(line) = lines.recv().await {
             match line {
-                Line::Text(line) => connection.receive(&line).await,
-                Line::TooLong => connection.refuse_too_long().await,
+                InputLine::Text(line) => connection.receive(&line).await,
+                InputLine::TooLong => connection.refuse_too_long().await,
             }
         }
     };
@@ -92,7 +92,7 @@ async fn serve_lines(
     let input_ended = tokio::select! {
         biased;
         () = &mut stop => false,
-        _ = &mut written => return Ended::Broken,
+        _ = &mut written => return StdioEnd::Broken,
         () = &mut read => true,
     };
     // Ends the streams on which the client only listens.
@@ -101,10 +101,10 @@ async fn serve_lines(
     if input_ended {
         return tokio::select! {
             biased;
-            () = stop => Ended::TimeUp,
-            _ = written => Ended::Broken,
-            () = drained => Ended::Drained,
-            () = sleep(LAST_REQUESTS) => Ended::TimeUp,
+            () = stop => StdioEnd::TimeUp,
+            _ = written => StdioEnd::Broken,
+            () = drained => StdioEnd::Drained,
+            () = sleep(LAST_REQUESTS) => StdioEnd::TimeUp,
         };
     }
     // Requests in flight may need answers of the client, which are read meanwhile.
@@ -114,20 +114,20 @@ async fn serve_lines(
     };
     tokio::select! {
         biased;
-        _ = written => Ended::Broken,
-        () = drained => Ended::Drained,
-        () = answers => Ended::TimeUp,
-        () = sleep(DRAIN_TIME) => Ended::TimeUp,
+        _ = written => StdioEnd::Broken,
+        () = drained => StdioEnd::Drained,
+        () = answers => StdioEnd::TimeUp,
+        () = sleep(DRAIN_TIME) => StdioEnd::TimeUp,
     }
 }
 
 /// Reads stdin on a plain thread: unlike the runtime's blocking threads, it does not keep the process alive while it waits for input.
-fn read_stdin() -> io::Result<mpsc::Receiver<Line>> {
+fn read_stdin() -> io::Result<mpsc::Receiver<InputLine>> {
     let (sender, lines) = mpsc::channel(READ_AHEAD);
     thread::Builder::new().name("stdin".into()).spawn(move || {
         let mut stdin = io::stdin().lock();
         while let Ok(Some(line)) = read_line(&mut stdin, MAX_MESSAGE) {
-            let is_blank = matches!(&line, Line::Text(text) if text.trim_ascii().is_empty());
+            let is_blank = matches!(&line, InputLine::Text(text) if text.trim_ascii().is_empty());
             if !is_blank && sender.blocking_send(line).is_err() {
                 return;
             }
@@ -137,17 +137,17 @@ fn read_stdin() -> io::Result<mpsc::Receiver<Line>> {
 }
 
 /// The next line without its newline; `None` at the end of the input.
-fn read_line(input: &mut impl BufRead, limit: usize) -> io::Result<Option<Line>> {
+fn read_line(input: &mut impl BufRead, limit: usize) -> io::Result<Option<InputLine>> {
     let mut line = Vec::new();
     input.by_ref().take(limit as u64 + 1).read_until(b'\n', &mut line)?;
     if line.is_empty() {
         return Ok(None);
     }
     if line.pop_if(|last| *last == b'\n').is_some() || line.len() <= limit {
-        return Ok(Some(Line::Text(line.into())));
+        return Ok(Some(InputLine::Text(line.into())));
     }
     input.skip_until(b'\n')?;
-    Ok(Some(Line::TooLong))
+    Ok(Some(InputLine::TooLong))
 }
 
 /// Writes stdout on a plain thread, for the same reason. The returned receiver completes when the thread ends.
@@ -190,8 +190,8 @@ mod tests {
         let mut seen = Vec::new();
         while let Some(line) = read_line(&mut input, 4).unwrap() {
             seen.push(match line {
-                Line::Text(text) => String::from_utf8(text.to_vec()).unwrap(),
-                Line::TooLong => "(too long)".into(),
+                InputLine::Text(text) => String::from_utf8(text.to_vec()).unwrap(),
+                InputLine::TooLong => "(too long)".into(),
             });
         }
         assert_eq!(seen, ["ab", "", "abcd", "(too long)", "(too long)", "last"]);

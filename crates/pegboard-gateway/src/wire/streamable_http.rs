@@ -25,7 +25,7 @@ use super::{
 };
 use crate::{
     door::Caller,
-    protocol::{Broken, Endpoint, Incoming, Message, Request, RpcError, Step, parse},
+    protocol::{Broken, Endpoint, Incoming, Message, Request, RpcError, RunStep, parse},
 };
 use answer::{Refusal, receive, refuse};
 use headers::{LAST_EVENT_ID, SESSION_ID};
@@ -83,7 +83,7 @@ impl HttpWire {
             endpoint,
             caller,
             headers,
-            accepts: Accepts::of(headers),
+            accepts: Accepts::parse(headers),
         };
         match *method {
             Method::POST => self.post(visit, body).await,
@@ -182,7 +182,7 @@ impl HttpWire {
         // A client that has no session yet cannot answer.
         running.mute();
         let answer = loop {
-            if let Step::Done(answer) = running.next().await {
+            if let RunStep::Done(answer) = running.next().await {
                 break answer;
             }
         };

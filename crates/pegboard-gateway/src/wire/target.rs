@@ -1,4 +1,4 @@
-//! [`Target`]: what a path names. [`Endpoints`] finds the endpoint for it.
+//! [`PathTarget`]: what a path names. [`Endpoints`] finds the endpoint for it.
 
 use std::{fmt, sync::Arc};
 
@@ -8,7 +8,7 @@ use crate::{door::Caller, protocol::Endpoint};
 
 /// What the path of a request names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(crate) enum Target<'a> {
+pub(crate) enum PathTarget<'a> {
     /// All servers.
     Board,
     /// One server, with its own names.
@@ -24,7 +24,7 @@ pub(crate) enum Target<'a> {
 pub(crate) trait Endpoints: Send + Sync + 'static {
     /// Returns the endpoint of a target that the caller may use. The wire has already applied the view of the caller's token: such a
     /// caller never gets here with another target than its view.
-    fn endpoint(&self, target: Target<'_>, caller: &Caller) -> Result<Arc<Endpoint>, NoEndpoint>;
+    fn endpoint(&self, target: PathTarget<'_>, caller: &Caller) -> Result<Arc<Endpoint>, NoEndpoint>;
 
     /// Cancels the calls of a principal that wait for answers of its clients, at all endpoints.
     fn end_calls_of(&self, principal: Option<&Principal>);
@@ -50,10 +50,10 @@ pub(crate) struct NoEndpoint {
 
 /// A single endpoint, at the path of the board.
 impl Endpoints for Arc<Endpoint> {
-    fn endpoint(&self, target: Target<'_>, _: &Caller) -> Result<Arc<Endpoint>, NoEndpoint> {
+    fn endpoint(&self, target: PathTarget<'_>, _: &Caller) -> Result<Arc<Endpoint>, NoEndpoint> {
         match target {
-            Target::Board => Ok(self.clone()),
-            Target::Server(_) | Target::Approved(_) | Target::View(_) => Err(NoEndpoint::default()),
+            PathTarget::Board => Ok(self.clone()),
+            PathTarget::Server(_) | PathTarget::Approved(_) | PathTarget::View(_) => Err(NoEndpoint::default()),
         }
     }
 
@@ -70,7 +70,7 @@ impl Endpoints for Arc<Endpoint> {
     }
 }
 
-impl fmt::Display for Target<'_> {
+impl fmt::Display for PathTarget<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Board => f.write_str("the board"),

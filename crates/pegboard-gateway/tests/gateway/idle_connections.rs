@@ -26,7 +26,7 @@ impl Service for Silent {
 
 #[tokio::test]
 async fn ten_thousand_idle_connections_cost_little_memory() {
-    let gateway = Gateway::of_service(Arc::new(Silent)).unwrap().build();
+    let gateway = Gateway::for_service(Arc::new(Silent)).unwrap().build();
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
     tokio::spawn(async move { gateway.serve(vec![listener], std::future::pending()).await });

@@ -64,7 +64,7 @@ pub(super) fn set(text: &str, path: &[&str], value: &Value) -> Result<Vec<Edit>,
         } else {
             "\n"
         };
-        let rendered = render(&tree::nested(path, value), "", &unit);
+        let rendered = render(&tree::nest(path, value), "", &unit);
         return Ok(vec![Edit::insert(text.len(), format!("{gap}{rendered}\n"))]);
     };
     let mut current = &root;
@@ -78,7 +78,7 @@ pub(super) fn set(text: &str, path: &[&str], value: &Value) -> Result<Vec<Edit>,
         match object.properties.iter().find(|property| property.name.as_str() == *key) {
             Some(property) => current = &property.value,
             None => {
-                let value = tree::nested(&path[depth + 1..], value);
+                let value = tree::nest(&path[depth + 1..], value);
                 return Ok(insert(text, object, &[(*key, &value)], &unit));
             }
         }
@@ -367,7 +367,7 @@ pub(super) fn inline(value: &Value) -> String {
     match value {
         Value::Object(map) if map.is_empty() => "{}".to_owned(),
         Value::Object(map) => {
-            let entries = tree::ordered(map).into_iter();
+            let entries = tree::order(map).into_iter();
             let entries: Vec<String> = entries
                 .map(|(key, value)| format!("{}: {}", Value::from(key.as_str()), inline(value)))
                 .collect();
@@ -385,7 +385,7 @@ pub(super) fn inline(value: &Value) -> String {
 fn render(value: &Value, indent: &str, unit: &str) -> String {
     let deeper = format!("{indent}{unit}");
     let lines: Vec<String> = match value {
-        Value::Object(map) if !map.is_empty() => tree::ordered(map)
+        Value::Object(map) if !map.is_empty() => tree::order(map)
             .into_iter()
             .map(|(key, value)| format!("{}: {}", Value::from(key.as_str()), render(value, &deeper, unit)))
             .collect(),

@@ -78,7 +78,7 @@ impl EditLock {
         if let Some(known) = held.get(&path).and_then(Weak::upgrade) {
             return Ok(Self { file: Some(known) });
         }
-        let file = locked(&path, longest)?.map(Arc::new);
+        let file = lock(&path, longest)?.map(Arc::new);
         if let Some(file) = &file {
             held.insert(path, Arc::downgrade(file));
         }
@@ -87,8 +87,8 @@ impl EditLock {
 }
 
 /// The locked file, `None` where there are no such locks.
-fn locked(path: &Path, longest: Duration) -> io::Result<Option<File>> {
-    let Ok(file) = opened(path) else { return Ok(None) };
+fn lock(path: &Path, longest: Duration) -> io::Result<Option<File>> {
+    let Ok(file) = open(path) else { return Ok(None) };
     let wait = Deadline::within(longest);
     loop {
         match file.try_lock() {
@@ -124,11 +124,11 @@ fn locked_path(_folder: &Path) -> io::Result<PathBuf> {
 }
 
 #[cfg(unix)]
-fn opened(path: &Path) -> io::Result<File> {
+fn open(path: &Path) -> io::Result<File> {
     File::open(path)
 }
 
 #[cfg(not(unix))]
-fn opened(path: &Path) -> io::Result<File> {
+fn open(path: &Path) -> io::Result<File> {
     File::options().create(true).truncate(false).write(true).open(path)
 }

@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use super::{Document, Format};
 
 fn open(format: Format, text: &str) -> Document {
-    Document::of_text(Path::new("config"), format, text).unwrap()
+    Document::parse(Path::new("config"), format, text).unwrap()
 }
 
 fn after_set(format: Format, text: &str, path: &[&str], value: &Value) -> String {
@@ -392,7 +392,7 @@ fn broken_files_are_refused_when_they_are_opened() {
         (Format::Yaml, "a: 1\na: 2\n"),
         (Format::Yaml, "a: 1\n---\nb: 2\n"),
     ] {
-        let opened = Document::of_text(Path::new("here"), format, text);
+        let opened = Document::parse(Path::new("here"), format, text);
         assert!(opened.unwrap_err().to_string().starts_with("here: "), "{text}");
     }
 }

@@ -11,19 +11,19 @@ use super::{
     splice::{self, Edit},
     tree::{self, Tree},
 };
-use layout::{Entry, Layout, Section};
+use layout::{Entry, Layout, TomlSection};
 
 /// Sections have at most this many keys in their header when they are made here; what is deeper becomes an inline table.
 const HEADER: usize = 2;
 
 pub(super) fn read(text: &str) -> Result<Tree, String> {
     let table: ::toml::Table = ::toml::from_str(text).map_err(|error| error.message().to_owned())?;
-    let layout = Layout::of(text);
+    let layout = Layout::parse(text);
     Ok(layout.order(&Toml::Table(table)))
 }
 
 pub(super) fn set(text: &str, path: &[&str], value: &Value) -> Result<Vec<Edit>, String> {
-    let layout = Layout::of(text);
+    let layout = Layout::parse(text);
     if let Some(entry) = layout.entries.iter().find(|entry| entry.path == path) {
         return Ok(vec![Edit::replace(entry.value.clone(), render(value)?)]);
     }
@@ -66,7 +66,7 @@ pub(super) fn set(text: &str, path: &[&str], value: &Value) -> Result<Vec<Edit>,
 
 /// Replaces values of the list at a path.
 pub(super) fn set_items(text: &str, path: &[&str], items: &[(usize, &Value)]) -> Result<Vec<Edit>, String> {
-    let layout = Layout::of(text);
+    let layout = Layout::parse(text);
     let list = layout.entries.iter().find(|entry| entry.path == path);
     let spans = list.map(|list| list.items.as_slice()).unwrap_or_default();
     let edits = items.iter().map(|(place, value)| -> Result<Edit, String> {
@@ -79,7 +79,7 @@ pub(super) fn set_items(text: &str, path: &[&str], items: &[(usize, &Value)]) ->
 /// Where the comments are.
 pub(super) fn comments(text: &str) -> Result<Vec<Range<usize>>, String> {
     read(text)?;
-    Ok(Layout::of(text).comments)
+    Ok(Layout::parse(text).comments)
 }
 
 /// Adds a key to an inline table.
@@ -107,7 +107,7 @@ fn insert_inline(
 fn insert_line(
     text: &str,
     layout: &Layout,
-    section: &Section,
+    section: &TomlSection,
     rest: &[&str],
     value: &Value,
 ) -> Result<Vec<Edit>, String> {
@@ -150,7 +150,7 @@ fn insert_root(text: &str, layout: &Layout, key: &str, value: &Value) -> Result<
 
 /// Adds sections below `parent`; `None` if it is written in another way than with sections, or if one of them is there.
 pub(super) fn add_all(text: &str, parent: &[&str], entries: &[(&str, &Value)]) -> Result<Option<Vec<Edit>>, String> {
-    let layout = Layout::of(text);
+    let layout = Layout::parse(text);
     let is_below =
         |path: &[String]| path.len() > parent.len() && path.iter().zip(parent).all(|(one, other)| one == other);
     let is_above = |path: &[String]| !path.is_empty() && path.iter().zip(parent).all(|(one, other)| one == other);
@@ -198,8 +198,8 @@ fn section(path: &[&str], value: &Value) -> Result<String, String> {
     };
     let (header, rest) = path.split_at(split);
     let mut lines = vec![format!("[{}]", key_path(header))];
-    if let Value::Object(map) = tree::nested(rest, value) {
-        for (key, value) in tree::ordered(&map).into_iter().filter(|(_, value)| !value.is_null()) {
+    if let Value::Object(map) = tree::nest(rest, value) {
+        for (key, value) in tree::order(&map).into_iter().filter(|(_, value)| !value.is_null()) {
             lines.push(pair(&[key], value)?);
         }
     }
@@ -231,18 +231,18 @@ fn add_section(text: &str, layout: &Layout, first_key: &str, lines: &str) -> Edi
 
 /// Gives the last key of a path another name, wherever it is written.
 pub(super) fn rename(text: &str, path: &[&str], new: &str) -> Vec<Edit> {
-    let layout = Layout::of(text);
+    let layout = Layout::parse(text);
     let written = layout.keys.into_iter().filter(|(known, _)| known == path);
     written.map(|(_, span)| Edit::replace(span, key(new))).collect()
 }
 
 pub(super) fn remove(text: &str, path: &[&str]) -> Vec<Edit> {
-    removal(text, &Layout::of(text), path)
+    removal(text, &Layout::parse(text), path)
 }
 
 /// Removes several entries of the table at `parent`.
 pub(super) fn remove_all(text: &str, parent: &[&str], keys: &[&str]) -> Vec<Edit> {
-    let layout = Layout::of(text);
+    let layout = Layout::parse(text);
     let path = |key| -> Vec<&str> { parent.iter().copied().chain([key]).collect() };
     keys.iter().flat_map(|key| removal(text, &layout, &path(key))).collect()
 }
@@ -294,7 +294,7 @@ fn pair(path: &[&str], value: &Value) -> Result<String, String> {
     let Some((first, rest)) = path.split_first() else {
         return Err("there is no key".to_owned());
     };
-    Ok(format!("{} = {}", key(first), render(&tree::nested(rest, value))?))
+    Ok(format!("{} = {}", key(first), render(&tree::nest(rest, value))?))
 }
 
 fn key_path(path: &[&str]) -> String {
@@ -330,7 +330,7 @@ fn render(value: &Value) -> Result<String, String> {
 }
 
 fn table(map: &Map<String, Value>) -> Result<String, String> {
-    let entries = tree::ordered(map).into_iter().filter(|(_, value)| !value.is_null());
+    let entries = tree::order(map).into_iter().filter(|(_, value)| !value.is_null());
     let entries: Result<Vec<String>, String> = entries.map(|(key, value)| pair(&[key], value)).collect();
     let entries = entries?;
     Ok(if entries.is_empty() {

@@ -55,7 +55,7 @@ impl Tree {
 }
 
 /// The entries of a map, in the usual order.
-pub(super) fn ordered(map: &Map<String, Value>) -> Vec<(&String, &Value)> {
+pub(super) fn order(map: &Map<String, Value>) -> Vec<(&String, &Value)> {
     let mut entries: Vec<_> = map.iter().collect();
     entries.sort_by_key(|(key, _)| {
         USUAL_ORDER
@@ -67,7 +67,7 @@ pub(super) fn ordered(map: &Map<String, Value>) -> Vec<(&String, &Value)> {
 }
 
 /// `value` under the keys of `path`, one in the other.
-pub(super) fn nested(path: &[&str], value: &Value) -> Value {
+pub(super) fn nest(path: &[&str], value: &Value) -> Value {
     path.iter().rev().fold(value.clone(), |value, key| {
         Value::Object(Map::from_iter([((*key).to_owned(), value)]))
     })
@@ -112,13 +112,13 @@ pub(super) fn take(root: &mut Value, path: &[&str]) {
 
 /// Whether both say the same. An empty map and one that is not there are the same, since formats differ in whether they can write it.
 pub(super) fn same(one: &Value, other: &Value) -> bool {
-    pruned(one) == pruned(other)
+    prune(one) == prune(other)
 }
 
-fn pruned(value: &Value) -> Value {
+fn prune(value: &Value) -> Value {
     match value {
         Value::Object(map) => {
-            let entries = map.iter().map(|(key, value)| (key.clone(), pruned(value)));
+            let entries = map.iter().map(|(key, value)| (key.clone(), prune(value)));
             let kept: Map<_, _> = entries.filter(|(_, value)| !value.is_null()).collect();
             if kept.is_empty() {
                 Value::Null
@@ -126,7 +126,7 @@ fn pruned(value: &Value) -> Value {
                 Value::Object(kept)
             }
         }
-        Value::Array(items) => Value::Array(items.iter().map(pruned).collect()),
+        Value::Array(items) => Value::Array(items.iter().map(prune).collect()),
         Value::Number(number) => number.as_f64().map_or(Value::Null, Value::from),
         other => other.clone(),
     }

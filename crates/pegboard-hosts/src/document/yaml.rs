@@ -11,7 +11,7 @@ use super::{
     splice::{self, Edit},
     tree::{self, Tree},
 };
-use nodes::{Kind, Node};
+use nodes::{NodeKind, YamlNode};
 
 pub(super) fn read(text: &str) -> Result<Tree, String> {
     Ok(nodes::read(text)?.map_or(Tree::Leaf(Value::Null), |root| root.tree()))
@@ -27,23 +27,23 @@ pub(super) fn set(text: &str, path: &[&str], value: &Value) -> Result<Vec<Edit>,
             } else {
                 "\n"
             };
-            let block = block(&tree::nested(path, value), "", &unit);
+            let block = block(&tree::nest(path, value), "", &unit);
             return Ok(vec![Edit::insert(text.len(), format!("{gap}{block}\n"))]);
         }
     };
     let mut current = &root;
-    let mut key: Option<&Node> = None;
+    let mut key: Option<&YamlNode> = None;
     for (depth, step) in path.iter().enumerate() {
-        let rest = tree::nested(&path[depth + 1..], value);
+        let rest = tree::nest(&path[depth + 1..], value);
         match &current.kind {
-            Kind::Map(entries) => match entries.iter().find(|(key, _)| key.text() == Some(*step)) {
+            NodeKind::Map(entries) => match entries.iter().find(|(key, _)| key.text() == Some(*step)) {
                 Some((found, value)) => {
                     key = Some(found);
                     current = value;
                 }
                 None => return insert(text, current, key, &[(*step, &rest)], &unit),
             },
-            Kind::Scalar(Value::Null) => {
+            NodeKind::Scalar(Value::Null) => {
                 let Some(key) = key else {
                     return Err("the document is not a map".to_owned());
                 };
@@ -51,12 +51,12 @@ pub(super) fn set(text: &str, path: &[&str], value: &Value) -> Result<Vec<Edit>,
                     text,
                     key,
                     current,
-                    &tree::nested(&path[depth..], value),
+                    &tree::nest(&path[depth..], value),
                     &unit,
                 )?]);
             }
-            Kind::Alias(_) => return Err(format!("`{}` is an alias (*) of another part", path[..depth].join("."))),
-            Kind::Scalar(_) | Kind::List(_) => {
+            NodeKind::Alias(_) => return Err(format!("`{}` is an alias (*) of another part", path[..depth].join("."))),
+            NodeKind::Scalar(_) | NodeKind::List(_) => {
                 return Err(format!("`{}` is not a map", path[..depth].join(".")));
             }
         }
@@ -74,7 +74,7 @@ pub(super) fn set_items(text: &str, path: &[&str], items: &[(usize, &Value)]) ->
         let mut steps = path.iter();
         steps.try_fold(root, |node, step| node.below(step))
     });
-    let Some(Kind::List(known)) = found.map(|node| &node.kind) else {
+    let Some(NodeKind::List(known)) = found.map(|node| &node.kind) else {
         return Err("it is not a list".to_owned());
     };
     let edits = items.iter().map(|(place, value)| -> Result<Edit, String> {
@@ -120,23 +120,23 @@ pub(super) fn set_all(text: &str, parent: &[&str], entries: &[(&str, &Value)]) -
     let found = parent
         .iter()
         .try_fold((None, &root), |(_, node), step| match &node.kind {
-            Kind::Map(entries) => {
+            NodeKind::Map(entries) => {
                 let entry = entries.iter().find(|(key, _)| key.text() == Some(*step));
                 entry.map(|(key, value)| (Some(key), value))
             }
-            Kind::Scalar(_) | Kind::List(_) | Kind::Alias(_) => None,
+            NodeKind::Scalar(_) | NodeKind::List(_) | NodeKind::Alias(_) => None,
         });
     let Some((key, map)) = found else {
         return Ok(None);
     };
-    let Kind::Map(old) = &map.kind else {
+    let NodeKind::Map(old) = &map.kind else {
         return Ok(None);
     };
     if old.is_empty() {
         return Ok(None);
     }
     let old = old.iter().filter_map(|(key, value)| Some((key.text()?, (key, value))));
-    let old: HashMap<&str, (&Node, &Node)> = old.collect();
+    let old: HashMap<&str, (&YamlNode, &YamlNode)> = old.collect();
     let unit = unit(text);
     let (mut edits, mut new) = (Vec::new(), Vec::new());
     for (name, value) in entries {
@@ -152,7 +152,7 @@ pub(super) fn set_all(text: &str, parent: &[&str], entries: &[(&str, &Value)]) -
 }
 
 /// Puts another value after a key.
-fn replace(text: &str, key: &Node, old: &Node, value: &Value, unit: &str) -> Result<Edit, String> {
+fn replace(text: &str, key: &YamlNode, old: &YamlNode, value: &Value, unit: &str) -> Result<Edit, String> {
     if old.has_reference() {
         return Err("an anchor (&), an alias (*) or a tag (!) is in the part to be changed".to_owned());
     }
@@ -187,8 +187,14 @@ fn replace(text: &str, key: &Node, old: &Node, value: &Value, unit: &str) -> Res
 }
 
 /// Adds entries after the last one of a map.
-fn insert(text: &str, map: &Node, key: Option<&Node>, new: &[(&str, &Value)], unit: &str) -> Result<Vec<Edit>, String> {
-    let Kind::Map(entries) = &map.kind else {
+fn insert(
+    text: &str,
+    map: &YamlNode,
+    key: Option<&YamlNode>,
+    new: &[(&str, &Value)],
+    unit: &str,
+) -> Result<Vec<Edit>, String> {
+    let NodeKind::Map(entries) = &map.kind else {
         return Err("it is not a map".to_owned());
     };
     if map.is_flow {
@@ -226,7 +232,7 @@ fn insert(text: &str, map: &Node, key: Option<&Node>, new: &[(&str, &Value)], un
     let at = splice::line_end(text, end);
     let indent = splice::indent(text, first.start);
     let lines = new.iter();
-    let lines = lines.map(|(name, value)| format!("\n{}", block(&tree::nested(&[name], value), indent, unit)));
+    let lines = lines.map(|(name, value)| format!("\n{}", block(&tree::nest(&[name], value), indent, unit)));
     Ok(vec![Edit::insert(at, lines.collect::<String>())])
 }
 
@@ -236,7 +242,7 @@ pub(super) fn rename(text: &str, path: &[&str], new: &str) -> Result<Vec<Edit>, 
     let mut current = root.as_ref();
     let mut key = None;
     for step in path {
-        let Some(Kind::Map(entries)) = current.map(|node| &node.kind) else {
+        let Some(NodeKind::Map(entries)) = current.map(|node| &node.kind) else {
             return Ok(Vec::new());
         };
         let found = entries.iter().find(|(key, _)| key.text() == Some(*step));
@@ -253,7 +259,7 @@ pub(super) fn remove(text: &str, path: &[&str]) -> Result<Vec<Edit>, String> {
     let mut current = &root;
     let mut parent_key = None;
     for step in parents {
-        let Kind::Map(entries) = &current.kind else {
+        let NodeKind::Map(entries) = &current.kind else {
             return Ok(Vec::new());
         };
         match entries.iter().find(|(key, _)| key.text() == Some(*step)) {
@@ -264,7 +270,7 @@ pub(super) fn remove(text: &str, path: &[&str]) -> Result<Vec<Edit>, String> {
             None => return Ok(Vec::new()),
         }
     }
-    let Kind::Map(entries) = &current.kind else {
+    let NodeKind::Map(entries) = &current.kind else {
         return Err("the part is an alias (*) of another one".to_owned());
     };
     let Some(index) = entries.iter().position(|(key, _)| key.text() == Some(*name)) else {
@@ -321,7 +327,7 @@ fn block(value: &Value, indent: &str, unit: &str) -> String {
     let Value::Object(map) = value else {
         return format!("{indent}{}", flow(value));
     };
-    let lines: Vec<String> = tree::ordered(map)
+    let lines: Vec<String> = tree::order(map)
         .into_iter()
         .map(|(key, value)| match value {
             Value::Object(inner) if !inner.is_empty() => {

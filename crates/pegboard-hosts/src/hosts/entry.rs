@@ -5,16 +5,16 @@ use serde_json::Value;
 use super::{
     entry_fields,
     host::Dialect,
-    reader::{Imported, Reader, kind},
-    variables::{Place, translate},
+    reader::{EntryReader, Imported, kind},
+    variables::{ProjectPaths, translate},
 };
 
 /// Translates an entry, or says why it cannot be used.
-pub(super) fn import(name: &str, entry: &Value, dialect: Dialect, place: &Place) -> Result<Imported, String> {
+pub(super) fn import(name: &str, entry: &Value, dialect: Dialect, place: &ProjectPaths) -> Result<Imported, String> {
     let Some(entry) = entry.as_object() else {
         return Err(format!("its entry must be a table, not {}", kind(entry)));
     };
-    let mut reader = Reader::new(name, entry, dialect, place);
+    let mut reader = EntryReader::new(name, entry, dialect, place);
     if let Some(kind) = reader.text_of("type").filter(|kind| is_built_in(kind)) {
         return Err(format!("`{kind}` servers are part of the host"));
     }
@@ -46,7 +46,7 @@ fn is_built_in(kind: &str) -> bool {
     )
 }
 
-impl Reader<'_> {
+impl EntryReader<'_> {
     /// The program or the URL, with what belongs to it, or why there is none.
     fn target(&mut self) -> Result<(), String> {
         let transport = self.text(&["type", "transport", "transport_type"]);

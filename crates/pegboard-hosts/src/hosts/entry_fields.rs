@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use super::{
     host::Unit,
-    reader::{Reader, snake_case},
+    reader::{EntryReader, snake_case},
 };
 
 /// Keys that mean nothing outside of their host.
@@ -43,7 +43,7 @@ const OWN: &[&str] = &[
 ];
 
 /// Which tools are used, and whether a person is asked before.
-pub(super) fn tools(reader: &mut Reader<'_>) {
+pub(super) fn tools(reader: &mut EntryReader<'_>) {
     let allowed = reader.texts(&[
         "include_tools",
         "enabled_tools",
@@ -101,7 +101,7 @@ pub(super) fn tools(reader: &mut Reader<'_>) {
 }
 
 /// A list of names, or of names with a policy each.
-fn policies(reader: &mut Reader<'_>, list: &[Value]) {
+fn policies(reader: &mut EntryReader<'_>, list: &[Value]) {
     let (tables, names): (Vec<_>, Vec<_>) = list.iter().cloned().partition(Value::is_object);
     let names = reader.texts_in("tools", &Value::Array(names));
     if !names.iter().any(|name| name == "*") {
@@ -124,7 +124,7 @@ fn policies(reader: &mut Reader<'_>, list: &[Value]) {
 }
 
 /// When a person is asked, in our words.
-fn approval(reader: &mut Reader<'_>, key: &str, mode: &Value) -> Option<&'static str> {
+fn approval(reader: &mut EntryReader<'_>, key: &str, mode: &Value) -> Option<&'static str> {
     match reader.text_in(key, mode)?.as_str() {
         "prompt" => Some("always"),
         "writes" => Some("writes"),
@@ -137,7 +137,7 @@ fn approval(reader: &mut Reader<'_>, key: &str, mode: &Value) -> Option<&'static
 }
 
 /// Timeouts, each with the unit that the host means.
-pub(super) fn timeouts(reader: &mut Reader<'_>) {
+pub(super) fn timeouts(reader: &mut EntryReader<'_>) {
     let own = reader.dialect.timeout;
     match reader.take(&["timeout"]) {
         Some(Value::Object(table)) => {
@@ -180,14 +180,14 @@ pub(super) fn timeouts(reader: &mut Reader<'_>) {
 }
 
 /// Sets one of our durations.
-fn duration(reader: &mut Reader<'_>, key: &str, value: &Value, unit: Unit, ours: &str) {
+fn duration(reader: &mut EntryReader<'_>, key: &str, value: &Value, unit: Unit, ours: &str) {
     if let Some(text) = reader.duration_in(key, value, unit) {
         reader.set(ours, text);
     }
 }
 
 /// Credentials and OAuth. The state of a sign-in is never copied.
-pub(super) fn sign_in(reader: &mut Reader<'_>) {
+pub(super) fn sign_in(reader: &mut EntryReader<'_>) {
     if let Some(name) = reader.text(&["bearer_token_env_var"]) {
         reader.set("bearer_token_env_var", name);
     }
@@ -258,7 +258,7 @@ pub(super) fn sign_in(reader: &mut Reader<'_>) {
     let _ = reader.take(&["oauth_command", "oauth_token_endpoint_auth_method"]);
 }
 
-fn oauth_table(reader: &mut Reader<'_>, table: serde_json::Map<String, Value>) {
+fn oauth_table(reader: &mut EntryReader<'_>, table: serde_json::Map<String, Value>) {
     let mut has_redirect = false;
     let mut port = None;
     for (key, value) in table.into_iter().filter(|(_, value)| !value.is_null()) {
@@ -306,7 +306,7 @@ fn oauth_table(reader: &mut Reader<'_>, table: serde_json::Map<String, Value>) {
 }
 
 /// What is left: switches, texts for people, and keys that mean nothing here.
-pub(super) fn others(reader: &mut Reader<'_>) {
+pub(super) fn others(reader: &mut EntryReader<'_>) {
     if reader.flag("disabled") == Some(true) {
         reader.set("enabled", false);
     }

@@ -46,7 +46,7 @@ pub struct Folders {
 
 impl Folders {
     /// The folders of this process; `None` if it has no home folder.
-    pub fn of_process(here: PathBuf) -> Option<Self> {
+    pub fn for_process(here: PathBuf) -> Option<Self> {
         let system = match () {
             () if cfg!(windows) => System::Windows,
             () if cfg!(target_os = "macos") => System::Mac,
@@ -114,7 +114,7 @@ pub(super) fn below(folder: &Path, path: &str) -> PathBuf {
 #[cfg(test)]
 impl Folders {
     /// The folders of a system, with these variables.
-    pub(super) fn of(system: System, variables: &[(&str, &str)]) -> Self {
+    pub(super) fn new(system: System, variables: &[(&str, &str)]) -> Self {
         Self {
             system,
             home: PathBuf::from("/home/me"),

@@ -23,7 +23,7 @@ pub struct Host {
     pub(crate) keys: &'static [&'static [&'static str]],
     pub(crate) dialect: Dialect,
     /// How Pegboard's entry is written; `None` if the host is only read.
-    pub(crate) form: Option<Form>,
+    pub(crate) form: Option<EntryForm>,
     /// Whether the host may read any of its files that exist.
     pub(crate) reads_several: bool,
     /// What makes a running host read its file again.
@@ -45,7 +45,7 @@ impl Host {
     /// The user's files into which Pegboard is entered: those that exist, where a host may read any of several, else the preferred one.
     pub(crate) fn files_to_edit(&self, folders: &Folders) -> Vec<PathBuf> {
         // Servers in this file are of an older form, which is only read.
-        let is_old = |path: &PathBuf| self.form == Some(Form::Typed) && path.ends_with("settings.json");
+        let is_old = |path: &PathBuf| self.form == Some(EntryForm::Typed) && path.ends_with("settings.json");
         let mut files = (self.user)(folders);
         files.retain(|path| !is_old(path));
         let existing: Vec<PathBuf> = files.iter().filter(|path| path.is_file()).cloned().collect();
@@ -114,7 +114,7 @@ pub(crate) struct Variables {
 
 /// How an entry for a program or a URL is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Form {
+pub(crate) enum EntryForm {
     /// `command` and `args` only; no URLs.
     ProcessOnly,
     /// `command` and `args`, or `url`.

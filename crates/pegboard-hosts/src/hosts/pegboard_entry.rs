@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::host::Form;
+use super::host::EntryForm;
 
 /// How the host reaches Pegboard.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -19,60 +19,60 @@ pub enum Connection {
 }
 
 /// The entry in the form of a host; `None` if the host cannot connect to a URL.
-pub(crate) fn entry_for(form: Form, connection: &Connection, name: &str) -> Option<Value> {
+pub(crate) fn entry_for(form: EntryForm, connection: &Connection, name: &str) -> Option<Value> {
     Some(match connection {
         Connection::Process { program, args } => process(form, program, args, name),
         Connection::Url(url) => remote(form, url, name)?,
     })
 }
 
-fn process(form: Form, program: &str, args: &[String], name: &str) -> Value {
+fn process(form: EntryForm, program: &str, args: &[String], name: &str) -> Value {
     match form {
-        Form::ProcessOnly | Form::Plain | Form::Windsurf | Form::HttpUrl | Form::Mcporter => {
+        EntryForm::ProcessOnly | EntryForm::Plain | EntryForm::Windsurf | EntryForm::HttpUrl | EntryForm::Mcporter => {
             json!({"command": program, "args": args})
         }
-        Form::Typed => json!({"type": "stdio", "command": program, "args": args}),
-        Form::ClaudeCode => json!({"type": "stdio", "command": program, "args": args, "env": {}}),
-        Form::Zed => json!({"source": "custom", "command": program, "args": args, "env": {}}),
-        Form::Goose => json!({
+        EntryForm::Typed => json!({"type": "stdio", "command": program, "args": args}),
+        EntryForm::ClaudeCode => json!({"type": "stdio", "command": program, "args": args, "env": {}}),
+        EntryForm::Zed => json!({"source": "custom", "command": program, "args": args, "env": {}}),
+        EntryForm::Goose => json!({
             "type": "stdio", "name": name, "description": "", "cmd": program, "args": args,
             "envs": {}, "env_keys": [], "enabled": true, "bundled": null, "timeout": 300,
         }),
-        Form::Cline => json!({"command": program, "args": args, "disabled": false}),
-        Form::Copilot => json!({"type": "local", "command": program, "args": args, "tools": ["*"]}),
-        Form::OpenCode => {
+        EntryForm::Cline => json!({"command": program, "args": args, "disabled": false}),
+        EntryForm::Copilot => json!({"type": "local", "command": program, "args": args, "tools": ["*"]}),
+        EntryForm::OpenCode => {
             let command: Vec<&str> = std::iter::once(program)
                 .chain(args.iter().map(String::as_str))
                 .collect();
             // Its usual limit of 5 s is short for a gateway that starts its servers.
             json!({"type": "local", "command": command, "enabled": true, "timeout": 30_000})
         }
-        Form::ContinueBlock => json!({
+        EntryForm::ContinueBlock => json!({
             "name": "Pegboard", "version": "1.0.0", "schema": "v1",
             "mcpServers": [{"name": name, "type": "stdio", "command": program, "args": args}],
         }),
     }
 }
 
-fn remote(form: Form, url: &str, name: &str) -> Option<Value> {
+fn remote(form: EntryForm, url: &str, name: &str) -> Option<Value> {
     Some(match form {
-        Form::ProcessOnly => return None,
-        Form::Plain | Form::Zed => json!({"url": url}),
-        Form::Typed | Form::ClaudeCode => json!({"type": "http", "url": url}),
-        Form::Windsurf => json!({"serverUrl": url}),
-        Form::HttpUrl => json!({"httpUrl": url}),
-        Form::Goose => json!({
+        EntryForm::ProcessOnly => return None,
+        EntryForm::Plain | EntryForm::Zed => json!({"url": url}),
+        EntryForm::Typed | EntryForm::ClaudeCode => json!({"type": "http", "url": url}),
+        EntryForm::Windsurf => json!({"serverUrl": url}),
+        EntryForm::HttpUrl => json!({"httpUrl": url}),
+        EntryForm::Goose => json!({
             "type": "streamable_http", "name": name, "description": "", "uri": url, "headers": {},
             "envs": {}, "env_keys": [], "enabled": true, "bundled": null, "timeout": 300,
         }),
-        Form::Cline => json!({"type": "streamableHttp", "url": url, "disabled": false}),
-        Form::Copilot => json!({"type": "http", "url": url, "tools": ["*"]}),
-        Form::OpenCode => json!({"type": "remote", "url": url, "enabled": true, "timeout": 30_000}),
-        Form::ContinueBlock => json!({
+        EntryForm::Cline => json!({"type": "streamableHttp", "url": url, "disabled": false}),
+        EntryForm::Copilot => json!({"type": "http", "url": url, "tools": ["*"]}),
+        EntryForm::OpenCode => json!({"type": "remote", "url": url, "enabled": true, "timeout": 30_000}),
+        EntryForm::ContinueBlock => json!({
             "name": "Pegboard", "version": "1.0.0", "schema": "v1",
             "mcpServers": [{"name": name, "type": "streamable-http", "url": url}],
         }),
-        Form::Mcporter => json!({"baseUrl": url}),
+        EntryForm::Mcporter => json!({"baseUrl": url}),
     })
 }
 
@@ -117,18 +117,18 @@ mod tests {
     #[test]
     fn pegboard_is_recognised_in_every_form_that_it_is_written_in() {
         let forms = [
-            Form::ProcessOnly,
-            Form::Plain,
-            Form::Typed,
-            Form::ClaudeCode,
-            Form::Windsurf,
-            Form::HttpUrl,
-            Form::Zed,
-            Form::Goose,
-            Form::Cline,
-            Form::Copilot,
-            Form::OpenCode,
-            Form::Mcporter,
+            EntryForm::ProcessOnly,
+            EntryForm::Plain,
+            EntryForm::Typed,
+            EntryForm::ClaudeCode,
+            EntryForm::Windsurf,
+            EntryForm::HttpUrl,
+            EntryForm::Zed,
+            EntryForm::Goose,
+            EntryForm::Cline,
+            EntryForm::Copilot,
+            EntryForm::OpenCode,
+            EntryForm::Mcporter,
         ];
         for form in forms {
             let connection = Connection::Process {

@@ -6,7 +6,7 @@ use serde_json::{Map, Value, json};
 
 use super::{
     host::{Dialect, Unit},
-    variables::{Place, translate, variable_name},
+    variables::{ProjectPaths, translate, variable_name},
 };
 
 /// What a note says of a setting that is left out because of its type, after the name of the setting.
@@ -23,18 +23,18 @@ pub(crate) struct Imported {
 }
 
 /// The keys of an entry that are not translated yet, and the settings so far.
-pub(super) struct Reader<'a> {
+pub(super) struct EntryReader<'a> {
     name: &'a str,
     left: BTreeMap<String, Value>,
     pub(super) dialect: Dialect,
-    pub(super) place: &'a Place,
+    pub(super) place: &'a ProjectPaths,
     done: Imported,
     /// Whether it needs the folder that is open in the host, and there is none.
     pub(super) needs_open_folder: bool,
 }
 
-impl<'a> Reader<'a> {
-    pub(super) fn new(name: &'a str, entry: &Map<String, Value>, dialect: Dialect, place: &'a Place) -> Self {
+impl<'a> EntryReader<'a> {
+    pub(super) fn new(name: &'a str, entry: &Map<String, Value>, dialect: Dialect, place: &'a ProjectPaths) -> Self {
         let keys = entry.iter().filter(|(_, value)| !value.is_null());
         Self {
             name,

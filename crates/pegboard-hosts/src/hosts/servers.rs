@@ -10,7 +10,7 @@ use super::{
     host::Host,
     pegboard_entry::is_pegboard,
     reader::Imported,
-    variables::{Input, Place},
+    variables::{Input, ProjectPaths},
 };
 
 /// A server in a host's file.
@@ -34,7 +34,7 @@ pub(crate) struct Listed {
 
 /// The servers in a file of a host. `project` is the folder that the file belongs to, if it is a project's.
 pub(crate) fn servers_in(host: &Host, file: &Value, folders: &Folders, project: Option<&Path>) -> Vec<Listed> {
-    let place = |project: Option<&Path>| Place {
+    let place = |project: Option<&Path>| ProjectPaths {
         project: project.map(Path::to_owned),
         is_windows: folders.system == System::Windows,
     };

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use super::{
     folders::{Folders, System, below},
-    host::{Dialect, Form, Host, Unit, Variables},
+    host::{Dialect, EntryForm, Host, Unit, Variables},
 };
 
 const NONE: Variables = Variables {
@@ -51,7 +51,7 @@ pub const HOSTS: &[Host] = &[
         project: &[],
         keys: MCP_SERVERS,
         dialect: USUAL,
-        form: Some(Form::ProcessOnly),
+        form: Some(EntryForm::ProcessOnly),
         reads_several: true,
         reload: QUIT,
     },
@@ -67,7 +67,7 @@ pub const HOSTS: &[Host] = &[
         project: &[".mcp.json"],
         keys: MCP_SERVERS,
         dialect: with(BRACES),
-        form: Some(Form::ClaudeCode),
+        form: Some(EntryForm::ClaudeCode),
         reads_several: false,
         reload: NEW_SESSION,
     },
@@ -80,7 +80,7 @@ pub const HOSTS: &[Host] = &[
         project: &[".cursor/mcp.json"],
         keys: MCP_SERVERS,
         dialect: with(EDITOR),
-        form: Some(Form::Typed),
+        form: Some(EntryForm::Typed),
         reads_several: false,
         reload: "switch it on under Settings ▸ MCP, or restart Cursor",
     },
@@ -98,7 +98,7 @@ pub const HOSTS: &[Host] = &[
         project: &[".vscode/mcp.json"],
         keys: &[&["servers"], &["mcp", "servers"]],
         dialect: with(EDITOR),
-        form: Some(Form::Typed),
+        form: Some(EntryForm::Typed),
         reads_several: false,
         reload: "it reads the file again by itself, and asks whether you trust the server",
     },
@@ -114,7 +114,7 @@ pub const HOSTS: &[Host] = &[
             timeout: Unit::Seconds,
             ..USUAL
         },
-        form: Some(Form::Plain),
+        form: Some(EntryForm::Plain),
         reads_several: false,
         reload: NEW_SESSION,
     },
@@ -130,7 +130,7 @@ pub const HOSTS: &[Host] = &[
         project: &[".gemini/settings.json"],
         keys: MCP_SERVERS,
         dialect: with(Variables { percent: true, ..BARE }),
-        form: Some(Form::HttpUrl),
+        form: Some(EntryForm::HttpUrl),
         reads_several: false,
         reload: "restart it, or `/mcp reload`",
     },
@@ -153,7 +153,7 @@ pub const HOSTS: &[Host] = &[
         project: &[".devin/mcp_config.json"],
         keys: MCP_SERVERS,
         dialect: with(EDITOR),
-        form: Some(Form::Windsurf),
+        form: Some(EntryForm::Windsurf),
         reads_several: true,
         reload: "refresh its list of servers, or restart it",
     },
@@ -176,7 +176,7 @@ pub const HOSTS: &[Host] = &[
             timeout: Unit::Seconds,
             ..USUAL
         },
-        form: Some(Form::Zed),
+        form: Some(EntryForm::Zed),
         reads_several: false,
         reload: WATCHED,
     },
@@ -198,7 +198,7 @@ pub const HOSTS: &[Host] = &[
             timeout: Unit::Seconds,
             ..with(BARE)
         },
-        form: Some(Form::Goose),
+        form: Some(EntryForm::Goose),
         reads_several: false,
         reload: RESTART,
     },
@@ -216,7 +216,7 @@ pub const HOSTS: &[Host] = &[
             keeps_tokens: true,
             ..USUAL
         },
-        form: Some(Form::Cline),
+        form: Some(EntryForm::Cline),
         reads_several: false,
         reload: "the extension reads it by itself; the command needs a new session",
     },
@@ -245,7 +245,7 @@ pub const HOSTS: &[Host] = &[
         project: &[".github/mcp.json"],
         keys: MCP_SERVERS,
         dialect: with(BARE),
-        form: Some(Form::Copilot),
+        form: Some(EntryForm::Copilot),
         reads_several: false,
         reload: "`/mcp reload`, or a new session",
     },
@@ -263,7 +263,7 @@ pub const HOSTS: &[Host] = &[
         project: &["opencode.jsonc", "opencode.json", ".opencode/opencode.json"],
         keys: &[&["mcp"], &["mcp", "servers"]],
         dialect: with(Variables { curly: true, ..NONE }),
-        form: Some(Form::OpenCode),
+        form: Some(EntryForm::OpenCode),
         reads_several: false,
         reload: RESTART,
     },
@@ -276,7 +276,7 @@ pub const HOSTS: &[Host] = &[
         project: &[],
         keys: MCP_SERVERS,
         dialect: with(Variables { double: true, ..NONE }),
-        form: Some(Form::ContinueBlock),
+        form: Some(EntryForm::ContinueBlock),
         reads_several: false,
         reload: "it reads its files again by itself, or restart it",
     },
@@ -304,7 +304,7 @@ pub const HOSTS: &[Host] = &[
                 ..BRACES
             })
         },
-        form: Some(Form::Mcporter),
+        form: Some(EntryForm::Mcporter),
         reads_several: false,
         reload: "`mcporter daemon restart` if its daemon runs",
     },
@@ -320,7 +320,7 @@ pub const HOSTS: &[Host] = &[
             passes_empty_env: true,
             ..with(EDITOR)
         },
-        form: Some(Form::Plain),
+        form: Some(EntryForm::Plain),
         reads_several: false,
         reload: WATCHED,
     },
@@ -333,7 +333,7 @@ pub const HOSTS: &[Host] = &[
         project: &[],
         keys: MCP_SERVERS,
         dialect: USUAL,
-        form: Some(Form::Plain),
+        form: Some(EntryForm::Plain),
         reads_several: false,
         reload: RESTART,
     },
@@ -346,7 +346,7 @@ pub const HOSTS: &[Host] = &[
         project: &[".amazonq/mcp.json"],
         keys: MCP_SERVERS,
         dialect: with(EDITOR),
-        form: Some(Form::Plain),
+        form: Some(EntryForm::Plain),
         reads_several: false,
         reload: NEW_SESSION,
     },
@@ -359,7 +359,7 @@ pub const HOSTS: &[Host] = &[
         project: &[".kiro/settings/mcp.json"],
         keys: MCP_SERVERS,
         dialect: with(BRACES),
-        form: Some(Form::Plain),
+        form: Some(EntryForm::Plain),
         reads_several: false,
         reload: WATCHED,
     },
@@ -372,7 +372,7 @@ pub const HOSTS: &[Host] = &[
         project: &[".junie/mcp/mcp.json"],
         keys: MCP_SERVERS,
         dialect: with(BRACES),
-        form: Some(Form::Plain),
+        form: Some(EntryForm::Plain),
         reads_several: false,
         reload: RESTART,
     },
@@ -385,7 +385,7 @@ pub const HOSTS: &[Host] = &[
         project: &[".warp/.mcp.json"],
         keys: &[&["mcpServers"], &["mcp_servers"], &["servers"]],
         dialect: with(BRACES),
-        form: Some(Form::Plain),
+        form: Some(EntryForm::Plain),
         reads_several: false,
         reload: "start it from its settings page",
     },
@@ -398,7 +398,7 @@ pub const HOSTS: &[Host] = &[
         project: &[".qwen/settings.json"],
         keys: MCP_SERVERS,
         dialect: with(Variables { percent: true, ..BARE }),
-        form: Some(Form::HttpUrl),
+        form: Some(EntryForm::HttpUrl),
         reads_several: false,
         reload: RESTART,
     },
@@ -421,7 +421,7 @@ pub fn find_present(folders: &Folders) -> Vec<&'static Host> {
 }
 
 /// The host whose file this is, by its place or, for a file elsewhere, by its name.
-pub(crate) fn of_file(path: &Path, folders: &Folders) -> Option<&'static Host> {
+pub(crate) fn find_by_file(path: &Path, folders: &Folders) -> Option<&'static Host> {
     let is_its = |host: &&Host| {
         let user = (host.user)(folders);
         let project = host.project.iter().map(|name| folders.project(name));

@@ -2,11 +2,11 @@
 
 use super::{
     folders::{Folders, System},
-    table::{HOSTS, find, of_file},
+    table::{HOSTS, find, find_by_file},
 };
 
 fn first(host: &str, system: System, variables: &[(&str, &str)]) -> String {
-    let folders = Folders::of(system, variables);
+    let folders = Folders::new(system, variables);
     let files = (find(host).unwrap().user)(&folders);
     files[0].display().to_string().replace('\\', "/")
 }
@@ -72,11 +72,11 @@ fn variables_move_the_files_of_the_hosts_that_follow_them() {
 
 #[test]
 fn every_file_is_known_to_be_its_hosts() {
-    let folders = Folders::of(System::Linux, &[]);
+    let folders = Folders::new(System::Linux, &[]);
     for host in HOSTS {
         for file in (host.user)(&folders) {
             assert_eq!(
-                of_file(&file, &folders).map(|of| of.id),
+                find_by_file(&file, &folders).map(|of| of.id),
                 Some(host.id),
                 "{}",
                 file.display()

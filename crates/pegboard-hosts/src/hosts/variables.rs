@@ -36,7 +36,7 @@ impl Input {
 
 /// The project that a file belongs to, and the separator of the system's paths.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Place {
+pub(super) struct ProjectPaths {
     pub(super) project: Option<PathBuf>,
     pub(super) is_windows: bool,
 }
@@ -56,7 +56,7 @@ pub(super) struct Translated {
 }
 
 /// Translates `text`. `instead` is the variable that replaces what only the host could fill in.
-pub(super) fn translate(text: &str, variables: Variables, place: &Place, instead: &str) -> Translated {
+pub(super) fn translate(text: &str, variables: Variables, place: &ProjectPaths, instead: &str) -> Translated {
     let mut done = Translated::default();
     if let Some(name) = text
         .strip_prefix("$env:")
@@ -81,7 +81,7 @@ pub(super) fn translate(text: &str, variables: Variables, place: &Place, instead
 }
 
 /// Translates the reference at the start of `rest` and returns its length; 0 if there is none.
-fn step(rest: &str, variables: Variables, place: &Place, instead: &str, done: &mut Translated) -> usize {
+fn step(rest: &str, variables: Variables, place: &ProjectPaths, instead: &str, done: &mut Translated) -> usize {
     if variables.double
         && rest.starts_with("${{")
         && let Some(end) = rest.find("}}")
@@ -143,7 +143,7 @@ fn step(rest: &str, variables: Variables, place: &Place, instead: &str, done: &m
 }
 
 /// Translates what is between `${` and `}`.
-fn braces(inner: &str, variables: Variables, place: &Place, instead: &str, done: &mut Translated) {
+fn braces(inner: &str, variables: Variables, place: &ProjectPaths, instead: &str, done: &mut Translated) {
     let written = format!("${{{inner}}}");
     if variables.editor {
         let separator = if place.is_windows { "\\" } else { "/" };
@@ -208,7 +208,7 @@ fn lose(written: &str, instead: &str, done: &mut Translated) {
     done.text.push_str(&reference(instead));
 }
 
-fn refer(name: &str, place: &Place, done: &mut Translated) {
+fn refer(name: &str, place: &ProjectPaths, done: &mut Translated) {
     done.needs_open_folder |= name == OPEN_FOLDER && place.project.is_none();
     done.text.push_str(&reference(name));
 }
@@ -252,8 +252,8 @@ fn is_name(text: &str) -> bool {
 mod tests {
     use super::{super::table::find, *};
 
-    fn place() -> Place {
-        Place {
+    fn place() -> ProjectPaths {
+        ProjectPaths {
             project: Some(PathBuf::from("/srv/shop")),
             is_windows: false,
         }
@@ -347,11 +347,11 @@ mod tests {
 
     #[test]
     fn the_folder_that_is_open_in_the_host_is_known_only_in_a_project() {
-        let needs_it = |host: &str, text: &str, place: &Place| {
+        let needs_it = |host: &str, text: &str, place: &ProjectPaths| {
             let variables = find(host).unwrap().dialect.variables;
             translate(text, variables, place, "X").needs_open_folder
         };
-        let user = Place::default();
+        let user = ProjectPaths::default();
         for (host, text) in [
             ("cursor", "${workspaceFolder}/x"),
             ("cursor", "${workspaceFolder:-.}"),

@@ -14,7 +14,7 @@ const TABLES: [&str; 2] = ["env", "headers"];
 
 /// What tells a server from another one. Two accounts with the same program are two servers.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub(super) struct Identity {
+pub(super) struct ServerFingerprint {
     line: Vec<String>,
     settings: BTreeMap<String, String>,
     policy: Policy,
@@ -34,7 +34,7 @@ struct Policy {
 }
 
 impl Policy {
-    fn of(server: &Map<String, Value>) -> Self {
+    fn read(server: &Map<String, Value>) -> Self {
         let mut policy = Self::default();
         for (key, value) in server {
             // Files may have the names that other programs use.
@@ -78,8 +78,8 @@ impl Policy {
     }
 }
 
-impl Identity {
-    pub(super) fn of(server: &Map<String, Value>) -> Self {
+impl ServerFingerprint {
+    pub(super) fn new(server: &Map<String, Value>) -> Self {
         let words = [server.get("command"), server.get("args")].into_iter().flatten();
         let words = words.flat_map(|value| match value {
             Value::Array(list) => list.iter().map(text).collect(),
@@ -114,7 +114,7 @@ impl Identity {
         Self {
             line,
             settings: settings.map(|(key, value)| (key, text(value))).collect(),
-            policy: Policy::of(server),
+            policy: Policy::read(server),
         }
     }
 
@@ -173,8 +173,8 @@ mod tests {
 
     use super::*;
 
-    fn identity(server: &Value) -> Identity {
-        Identity::of(server.as_object().unwrap())
+    fn identity(server: &Value) -> ServerFingerprint {
+        ServerFingerprint::new(server.as_object().unwrap())
     }
 
     #[test]

@@ -10,8 +10,8 @@ use pegboard_config::{Config, Env, Format, Loaded, Source};
 use serde_json::{Map, Value, json};
 
 use super::{
-    identity::Identity,
-    sources::{Found, FoundServer},
+    identity::ServerFingerprint,
+    sources::{FoundServer, FoundServers},
 };
 use crate::{
     hosts::{Host, Input},
@@ -99,7 +99,7 @@ impl Row {
 
 impl Plan {
     /// A plan to write to a file.
-    pub(super) fn new(target: ServersFile, found: Found, force: bool) -> Self {
+    pub(super) fn new(target: ServersFile, found: FoundServers, force: bool) -> Self {
         Self {
             file: target.path().to_owned(),
             rows: rows(target.entries(), found.servers, force),
@@ -144,7 +144,7 @@ impl Plan {
 
 /// What an import does with the servers that were found, beside those that are in the config.
 pub(super) fn rows(known: Map<String, Value>, found: Vec<FoundServer>, force: bool) -> Vec<Row> {
-    let mut names = Names::new(known, force, &found);
+    let mut names = TakenNames::new(known, force, &found);
     found.into_iter().map(|one| names.row(one)).collect()
 }
 
@@ -164,7 +164,7 @@ fn stand_in(input: &Input) -> String {
 }
 
 /// The settings with a variable for each input, as they are written where no question is asked.
-fn settled(settings: &Map<String, Value>, inputs: &[Input]) -> Map<String, Value> {
+fn settle(settings: &Map<String, Value>, inputs: &[Input]) -> Map<String, Value> {
     answered(settings, inputs, &BTreeMap::new())
 }
 
@@ -199,35 +199,35 @@ fn source(found: &FoundServer) -> Origin {
 }
 
 /// The names that are taken, in the file and by this import.
-struct Names {
+struct TakenNames {
     taken: Map<String, Value>,
     force: bool,
     imported: BTreeSet<String>,
     /// The names of the servers that are taken, by what they are.
-    known: HashMap<Identity, Vec<String>>,
+    known: HashMap<ServerFingerprint, Vec<String>>,
     /// One name for each server without its rules for tools.
-    bases: HashMap<Identity, String>,
+    bases: HashMap<ServerFingerprint, String>,
     /// What each source has under its own names.
-    wishes: HashMap<Origin, HashSet<(String, Identity)>>,
+    wishes: HashMap<Origin, HashSet<(String, ServerFingerprint)>>,
     /// The names that servers of each source have got.
     given: HashMap<Origin, HashSet<String>>,
 }
 
-impl Names {
+impl TakenNames {
     fn new(taken: Map<String, Value>, force: bool, found: &[FoundServer]) -> Self {
-        let mut known: HashMap<Identity, Vec<String>> = HashMap::new();
+        let mut known: HashMap<ServerFingerprint, Vec<String>> = HashMap::new();
         let mut bases = HashMap::new();
         for (name, server) in &taken {
             if let Some(server) = server.as_object() {
-                let identity = Identity::of(server);
+                let identity = ServerFingerprint::new(server);
                 bases.insert(identity.without_policy(), name.clone());
                 known.entry(identity).or_default().push(name.clone());
             }
         }
-        let mut wishes: HashMap<Origin, HashSet<(String, Identity)>> = HashMap::new();
+        let mut wishes: HashMap<Origin, HashSet<(String, ServerFingerprint)>> = HashMap::new();
         for one in found {
             if let Ok(imported) = &one.server.imported {
-                let identity = Identity::of(&settled(&imported.settings, &one.server.inputs));
+                let identity = ServerFingerprint::new(&settle(&imported.settings, &one.server.inputs));
                 let wish = (alias(&one.server.name), identity);
                 wishes.entry(source(one)).or_default().insert(wish);
             }
@@ -244,7 +244,13 @@ impl Names {
     }
 
     /// The name under which a server is there already.
-    fn same(&self, source: &Origin, wish: &str, settings: &Map<String, Value>, identity: &Identity) -> Option<String> {
+    fn same(
+        &self,
+        source: &Origin,
+        wish: &str,
+        settings: &Map<String, Value>,
+        identity: &ServerFingerprint,
+    ) -> Option<String> {
         let is_free = |name: &str| !self.given.get(source).is_some_and(|given| given.contains(name));
         let is_of_another = |name: &String| {
             let wishes = self.wishes.get(source);
@@ -261,13 +267,13 @@ impl Names {
             let mut wishes = self.wishes.get(source).into_iter().flatten();
             wishes.any(|(other, _)| other == name)
         };
-        let numbers = (2_u32..).map(|number| numbered(wish, number));
+        let numbers = (2_u32..).map(|number| append_number(wish, number));
         let numbers = numbers.take_while(|name| self.taken.contains_key(name));
         let mut names = std::iter::once(wish.to_owned()).chain(numbers.filter(|name| !is_wished(name)));
-        let found = Identity::of(settings);
+        let found = ServerFingerprint::new(settings);
         names.find(|name| {
             let ours = self.taken.get(name).and_then(Value::as_object);
-            let is_it = |ours| Identity::of(ours).may_come_from(&found);
+            let is_it = |ours| ServerFingerprint::new(ours).may_come_from(&found);
             !self.imported.contains(name) && is_free(name) && ours.is_some_and(is_it)
         })
     }
@@ -299,16 +305,16 @@ impl Names {
                     None => self.action(&source, &mut row),
                 };
                 row.action = action;
-                let (target, problem) = checked(&row.settings);
+                let (target, problem) = check(&row.settings);
                 row.target = target;
                 row.notes.extend(problem.filter(|_| row.inputs.is_empty()));
             }
         }
         if let Some(name) = row.new_name().map(str::to_owned) {
-            let settings = settled(&row.settings, &row.inputs);
-            let identity = Identity::of(&settings);
+            let settings = settle(&row.settings, &row.inputs);
+            let identity = ServerFingerprint::new(&settings);
             if let Some(old) = self.taken.get(&name).and_then(Value::as_object)
-                && let Some(names) = self.known.get_mut(&Identity::of(old))
+                && let Some(names) = self.known.get_mut(&ServerFingerprint::new(old))
             {
                 names.retain(|known| *known != name);
             }
@@ -332,7 +338,7 @@ impl Names {
             ..
         } = row;
         let wish = alias(original);
-        let identity = Identity::of(&settled(settings, inputs));
+        let identity = ServerFingerprint::new(&settle(settings, inputs));
         if let Some(name) = self.same(source, &wish, settings, &identity) {
             return Action::Same(name);
         }
@@ -380,7 +386,7 @@ fn alias(name: &str) -> String {
     }
 }
 
-fn numbered(wish: &str, number: u32) -> String {
+fn append_number(wish: &str, number: u32) -> String {
     let short: String = wish.chars().take(60).collect();
     format!("{short}-{number}")
 }
@@ -389,7 +395,7 @@ fn numbered(wish: &str, number: u32) -> String {
 fn free(wish: &str, taken: &Map<String, Value>) -> String {
     let mut number = 2_u32;
     loop {
-        let name = numbered(wish, number);
+        let name = append_number(wish, number);
         if !taken.contains_key(&name) {
             return name;
         }
@@ -398,7 +404,7 @@ fn free(wish: &str, taken: &Map<String, Value>) -> String {
 }
 
 /// What a server starts or contacts, with secrets hidden, and why it cannot be used as it is.
-fn checked(settings: &Map<String, Value>) -> (String, Option<String>) {
+fn check(settings: &Map<String, Value>) -> (String, Option<String>) {
     // Whether variables are set does not matter here; this value fits wherever one may stand.
     let env = Env::new(|name| match name {
         "HOME" => Some("/home/x".to_owned()),
@@ -459,7 +465,7 @@ mod tests {
     #[test]
     fn a_target_is_shown_without_its_secrets() {
         let settings = json!({"command": "npx", "args": ["x", "--token", "ghp_0123456789abcdefghijABCDEFGHIJ012345"]});
-        let (target, problem) = checked(settings.as_object().unwrap());
+        let (target, problem) = check(settings.as_object().unwrap());
         assert!(
             target.starts_with("npx x --token") && !target.contains("ghp_0123"),
             "{target}"
@@ -467,7 +473,7 @@ mod tests {
         assert_eq!(problem, None);
         let settings = json!({"url": "https://${HOST}/mcp", "bearer_token_env_var": "NOPE"});
         assert_eq!(
-            checked(settings.as_object().unwrap()),
+            check(settings.as_object().unwrap()),
             ("https://${HOST}/mcp".to_owned(), None)
         );
     }

@@ -61,7 +61,7 @@ pub(super) struct FoundServer {
 
 /// The servers of all files.
 #[derive(Debug, Default)]
-pub(super) struct Found {
+pub(super) struct FoundServers {
     pub(super) servers: Vec<FoundServer>,
     pub(super) unreadable: Vec<(PathBuf, String)>,
     pub(super) files: usize,
@@ -149,7 +149,7 @@ fn named(name: &str, folders: &Folders) -> Result<HostFile, HostError> {
     };
     let host = told
         .map(|(host, _)| host)
-        .or_else(|| hosts::of_file(&path, folders))
+        .or_else(|| hosts::find_by_file(&path, folders))
         .or_else(by_content)
         .ok_or_else(|| HostError::usage(format!("{name} is not the config file of a known host"), None))?;
     let is_of_user = host.user_files(folders).contains(&path);
@@ -169,10 +169,10 @@ fn named(name: &str, folders: &Folders) -> Result<HostFile, HostError> {
 }
 
 /// Reads the servers of the files. A file that cannot be read does not keep the others from being read, unless the user named it.
-pub(super) fn read(files: &[HostFile], folders: &Folders, all: bool) -> Result<Found, HostError> {
-    let mut found = Found {
+pub(super) fn read(files: &[HostFile], folders: &Folders, all: bool) -> Result<FoundServers, HostError> {
+    let mut found = FoundServers {
         files: files.len(),
-        ..Found::default()
+        ..FoundServers::default()
     };
     let own = OwnEntries::load()?;
     for file in files {

@@ -11,7 +11,7 @@ use super::{
 use crate::{
     document::Document,
     host_error::HostError,
-    hosts::{Connection, Folders, Form, Host, entry_for, is_connection},
+    hosts::{Connection, EntryForm, Folders, Host, entry_for, is_connection},
     import::{Plan, Row},
     own_entries, project_bounds, user_file,
 };
@@ -39,7 +39,7 @@ fn install_in(
     plan: Option<&Plan>,
     is_dry: bool,
 ) -> Result<Change, HostError> {
-    let form = host.form.unwrap_or(Form::Plain);
+    let form = host.form.unwrap_or(EntryForm::Plain);
     let Some(value) = entry_for(form, &entry.connection, &entry.name) else {
         return Err(HostError::usage(
             format!("{} cannot connect to a URL", host.title),
@@ -47,7 +47,7 @@ fn install_in(
         ));
     };
     let mut document = user_file::open(&file)?;
-    let is_block = form == Form::ContinueBlock;
+    let is_block = form == EntryForm::ContinueBlock;
     let keys = match is_block {
         true => Vec::new(),
         false => keys_for(host, &document, &entry.name),
@@ -59,7 +59,7 @@ fn install_in(
     let is_same = known.as_ref() == Some(&value);
     let step = step(host, &file, entry, known.as_ref(), &value)?;
     let (effect, target) = match &step {
-        Step::Write(effect) => {
+        EditStep::Write(effect) => {
             let tables = value.as_object().filter(|_| is_block);
             let parts: Vec<(Vec<&str>, &Value)> = match tables {
                 Some(table) => table.iter().map(|(key, value)| (vec![key.as_str()], value)).collect(),
@@ -70,7 +70,7 @@ fn install_in(
             }
             (*effect, Some(entry.command_line()))
         }
-        Step::Repair(inner, value) => {
+        EditStep::Repair(inner, value) => {
             let place: Vec<&str> = path.iter().chain(*inner).copied().collect();
             document
                 .set(&place, value)
@@ -80,7 +80,7 @@ fn install_in(
                 document.get(&path).as_ref().and_then(ownership::target_of),
             )
         }
-        Step::Keep => (Effect::Unchanged, known.as_ref().and_then(ownership::target_of)),
+        EditStep::Keep => (Effect::Unchanged, known.as_ref().and_then(ownership::target_of)),
     };
     let rows = plan.into_iter().flat_map(|plan| &plan.rows);
     let rows: Vec<&Row> = rows.filter(|row| row.from == file && row.can_move()).collect();
@@ -124,7 +124,10 @@ fn install_in(
         }
         backup = document.back_up().map_err(|error| HostError::refused_edit(&error))?;
         user_file::save(&mut document, &file)?;
-        if matches!((&entry.connection, &step), (Connection::Process { .. }, Step::Write(_))) {
+        if matches!(
+            (&entry.connection, &step),
+            (Connection::Process { .. }, EditStep::Write(_))
+        ) {
             remotes::forget(&file, &entry.name)?;
         }
     }
@@ -146,7 +149,7 @@ fn install_in(
 }
 
 /// What is done with the entry in a file.
-enum Step {
+enum EditStep {
     /// It is written whole.
     Write(Effect),
     /// Only its program is replaced.
@@ -154,12 +157,18 @@ enum Step {
     Keep,
 }
 
-fn step(host: &Host, file: &Path, entry: &Installation, known: Option<&Value>, new: &Value) -> Result<Step, HostError> {
+fn step(
+    host: &Host,
+    file: &Path,
+    entry: &Installation,
+    known: Option<&Value>,
+    new: &Value,
+) -> Result<EditStep, HostError> {
     let Some(known) = known else {
-        return Ok(Step::Write(Effect::Added));
+        return Ok(EditStep::Write(Effect::Added));
     };
     if known == new {
-        return Ok(Step::Keep);
+        return Ok(EditStep::Keep);
     }
     let written = remotes::url_of(file, &entry.name)?;
     if !entry.force && !own_entries::is_own(known, written.as_deref()) {
@@ -174,10 +183,10 @@ fn step(host: &Host, file: &Path, entry: &Installation, known: Option<&Value>, n
     }
     Ok(match &entry.connection {
         Connection::Process { program, .. } if entry.keeps && !entry.force => match ownership::repair(known, program) {
-            Some((keys, value)) => Step::Repair(keys, value),
-            None => Step::Keep,
+            Some((keys, value)) => EditStep::Repair(keys, value),
+            None => EditStep::Keep,
         },
-        _ => Step::Write(Effect::Updated),
+        _ => EditStep::Write(Effect::Updated),
     })
 }
 
@@ -214,7 +223,7 @@ fn put(document: &mut Document, path: &[&str], entry: &Value) -> Result<(), Host
 
 /// The files of a host to edit.
 pub(super) fn files(host: &Host, is_project: bool, name: &str, folders: &Folders) -> Result<Vec<PathBuf>, HostError> {
-    if host.form == Some(Form::ContinueBlock) {
+    if host.form == Some(EntryForm::ContinueBlock) {
         let folder = match is_project {
             true => folders.project(".continue/mcpServers"),
             false => folders.variable_or_home("CONTINUE_GLOBAL_DIR", ".continue", "mcpServers"),

@@ -13,7 +13,7 @@ use super::{
 use crate::{
     document::Document,
     host_error::HostError,
-    hosts::{Folders, Form, Host},
+    hosts::{EntryForm, Folders, Host},
     own_entries, user_file,
 };
 
@@ -25,12 +25,12 @@ pub fn uninstall(
 ) -> Result<(Vec<Change>, Vec<HostError>), HostError> {
     let (mut changes, mut failed) = (Vec::new(), Vec::new());
     let mut files = files(host, options.is_project, &options.name, folders)?;
-    if !options.is_project && host.form != Some(Form::ContinueBlock) {
+    if !options.is_project && host.form != Some(EntryForm::ContinueBlock) {
         files = (host.user)(folders);
     }
     for file in files {
         // Servers may have been moved out of a file that is gone since.
-        if !file.is_file() && remembered(&file, options)?.is_empty() {
+        if !file.is_file() && recall(&file, options)?.is_empty() {
             continue;
         }
         match uninstall_from(host, &file, options) {
@@ -70,7 +70,7 @@ fn uninstall_from(host: &'static Host, file: &Path, options: &Removal) -> Result
         options.name,
         file.display()
     );
-    if host.form == Some(Form::ContinueBlock) {
+    if host.form == Some(EntryForm::ContinueBlock) {
         if !document
             .get(&[])
             .is_some_and(|block| own_entries::is_own(&block, written))
@@ -99,7 +99,7 @@ fn uninstall_from(host: &'static Host, file: &Path, options: &Removal) -> Result
             _ => {}
         }
     }
-    let mut moved = remembered(file, options)?;
+    let mut moved = recall(file, options)?;
     if !options.restores {
         change
             .warnings
@@ -165,7 +165,7 @@ fn uninstall_from(host: &'static Host, file: &Path, options: &Removal) -> Result
 }
 
 /// What was moved out of a file. Only a restoration needs to know it.
-fn remembered(file: &Path, options: &Removal) -> Result<Vec<Moved>, HostError> {
+fn recall(file: &Path, options: &Removal) -> Result<Vec<Moved>, HostError> {
     let found = taken_over::load(file);
     match options.restores {
         true => found,

@@ -6,7 +6,7 @@ use super::findings::{Findings, ObjectKind, PLACEHOLDER, SECTIONS, looks_encoded
 
 /// One line of a text.
 #[derive(Debug, Clone, Copy)]
-struct Line<'t> {
+struct TextLine<'t> {
     start: usize,
     /// The line without trailing whitespace.
     text: &'t str,
@@ -14,7 +14,7 @@ struct Line<'t> {
     indent: usize,
 }
 
-impl<'t> Line<'t> {
+impl<'t> TextLine<'t> {
     fn content(&self) -> &'t str {
         &self.text[self.indent..]
     }
@@ -94,12 +94,12 @@ pub(super) fn scan(text: &str, findings: &mut Findings) {
     }
 }
 
-fn lines(text: &str) -> Vec<Line<'_>> {
+fn lines(text: &str) -> Vec<TextLine<'_>> {
     let mut lines = Vec::new();
     let mut start = 0;
     for line in text.split_inclusive('\n') {
         let text = line.trim_end();
-        lines.push(Line {
+        lines.push(TextLine {
             start,
             text,
             indent: text.find(|c: char| !" \t+->|│*•".contains(c)).unwrap_or(text.len()),
@@ -110,7 +110,7 @@ fn lines(text: &str) -> Vec<Line<'_>> {
 }
 
 /// The lines of the mapping that has a key in line `at`: the adjacent lines with the same or deeper indentation.
-fn mapping(lines: &[Line<'_>], at: usize) -> Range<usize> {
+fn mapping(lines: &[TextLine<'_>], at: usize) -> Range<usize> {
     let column = lines[at].indent;
     let mut first = at;
     while !(lines[first].indent == column && lines[first].is_item()) && first > 0 {
@@ -134,7 +134,7 @@ fn mapping(lines: &[Line<'_>], at: usize) -> Range<usize> {
 /// Masks the sections of the mapping around line `at`. Returns whether there are any.
 fn mask_sections(
     text: &str,
-    lines: &[Line<'_>],
+    lines: &[TextLine<'_>],
     at: usize,
     kind: ObjectKind,
     mapping: Range<usize>,
@@ -162,7 +162,7 @@ fn mask_sections(
 }
 
 /// Returns the line after a section, and the end position of its last line.
-fn section_end(text: &str, lines: &[Line<'_>], at: usize, value: usize, column: usize) -> (usize, usize) {
+fn section_end(text: &str, lines: &[TextLine<'_>], at: usize, value: usize, column: usize) -> (usize, usize) {
     let (mut next, mut end) = (at + 1, lines[at].end());
     let mut depth = braces(&text[value..lines[at].end().max(value)]);
     for (index, line) in lines.iter().enumerate().skip(at + 1) {
@@ -199,7 +199,7 @@ struct UnclaimedSections {
 
 impl UnclaimedSections {
     /// Whether the document of line `at` has unclaimed sections.
-    fn has_any(&mut self, lines: &[Line<'_>], at: usize) -> bool {
+    fn has_any(&mut self, lines: &[TextLine<'_>], at: usize) -> bool {
         if !self.document.contains(&at) {
             self.document = document(lines, at);
             self.sections = unclaimed_sections(lines, self.document.clone());
@@ -209,7 +209,7 @@ impl UnclaimedSections {
 }
 
 /// The lines of a document that begin a section outside mappings of another kind than Secret.
-fn unclaimed_sections(lines: &[Line<'_>], document: Range<usize>) -> Vec<usize> {
+fn unclaimed_sections(lines: &[TextLine<'_>], document: Range<usize>) -> Vec<usize> {
     let mut sections: Vec<usize> = document.filter(|at| lines[*at].section_value().is_some()).collect();
     if sections.len() <= MAX_SECTIONS {
         // The last mapping at each column, and whether it is of another kind.
@@ -221,7 +221,7 @@ fn unclaimed_sections(lines: &[Line<'_>], document: Range<usize>) -> Vec<usize> 
             }
             let mapping = mapping(lines, *at);
             let mut siblings = lines[mapping.clone()].iter().filter(|line| line.indent == column);
-            let is_other = siblings.find_map(Line::kind) == Some(ObjectKind::Other);
+            let is_other = siblings.find_map(TextLine::kind) == Some(ObjectKind::Other);
             known.insert(column, (mapping, is_other));
             !is_other
         });
@@ -230,23 +230,23 @@ fn unclaimed_sections(lines: &[Line<'_>], document: Range<usize>) -> Vec<usize> 
 }
 
 /// The lines of the document that line `at` is in.
-fn document(lines: &[Line<'_>], at: usize) -> Range<usize> {
+fn document(lines: &[TextLine<'_>], at: usize) -> Range<usize> {
     let before = lines[..at]
         .iter()
-        .rposition(Line::separates_documents)
+        .rposition(TextLine::separates_documents)
         .map_or(0, |line| line + 1);
     let after = lines[at..]
         .iter()
-        .position(Line::separates_documents)
+        .position(TextLine::separates_documents)
         .map_or(lines.len(), |line| at + line);
     before..after
 }
 
 /// Masks a truncated core object at the end of the text: one without `kind` whose data is all base64.
-fn mask_if_truncated(text: &str, lines: &[Line<'_>], at: usize, findings: &mut Findings) {
+fn mask_if_truncated(text: &str, lines: &[TextLine<'_>], at: usize, findings: &mut Findings) {
     let column = lines[at].indent;
     let around = mapping(lines, at);
-    let is_last = lines[around.end..].iter().all(Line::is_blank);
+    let is_last = lines[around.end..].iter().all(TextLine::is_blank);
     let says_kind = lines[around.clone()]
         .iter()
         .any(|line| line.indent == column && line.kind().is_some());
@@ -279,7 +279,7 @@ pub(super) fn mask_all_after(text: &str, markers: &[usize], findings: &mut Findi
     }
 }
 
-fn mask_rest(text: &str, lines: &[Line<'_>], document: Range<usize>, place: Range<usize>, findings: &mut Findings) {
+fn mask_rest(text: &str, lines: &[TextLine<'_>], document: Range<usize>, place: Range<usize>, findings: &mut Findings) {
     let unclaimed = unclaimed_sections(lines, document);
     let is_claimed = |value: usize| {
         let line = lines.partition_point(|line| line.start < value).saturating_sub(1);

@@ -4,7 +4,7 @@ use super::{names::strength, words::is_placeholder};
 
 /// How a value is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Form {
+pub(crate) enum ValueForm {
     /// In quotes, or as a JSON string: a literal.
     Quoted,
     /// Without quotes in a line of a config file.
@@ -87,7 +87,7 @@ const ROOTS: &[&str] = &[
 ];
 
 /// Whether a value without quotes is an expression or a type of source code.
-pub(super) fn is_expression(value: &str, form: Form) -> bool {
+pub(super) fn is_expression(value: &str, form: ValueForm) -> bool {
     let code = value.trim_end_matches([',', ';', ')', '}', '{', '(', ']', ' ', '.', ':', '?']);
     let Some(first) = code.chars().next() else {
         return true;
@@ -117,10 +117,10 @@ pub(super) fn is_expression(value: &str, form: Form) -> bool {
     if rest.is_empty() {
         let is_single = match form {
             // `password = other_name` is code, `PASSWORD=sunny` a config.
-            Form::Line => has_end,
-            Form::Variable => return has_end,
-            Form::Inline => has_end || name.bytes().all(|b| b.is_ascii_alphabetic() || b == b'_'),
-            Form::Quoted => false,
+            ValueForm::Line => has_end,
+            ValueForm::Variable => return has_end,
+            ValueForm::Inline => has_end || name.bytes().all(|b| b.is_ascii_alphabetic() || b == b'_'),
+            ValueForm::Quoted => false,
         };
         return is_single
             || head.len() < code.len()
@@ -132,7 +132,7 @@ pub(super) fn is_expression(value: &str, form: Form) -> bool {
 }
 
 /// Whether what follows a name makes it an expression: a call, an index, a path, a generic type, an operator.
-fn is_continued(name: &str, rest: &str, form: Form, has_end: bool, is_called: bool) -> bool {
+fn is_continued(name: &str, rest: &str, form: ValueForm, has_end: bool, is_called: bool) -> bool {
     let is_root = || ROOTS.iter().any(|root| root.eq_ignore_ascii_case(name));
     let mut chars = rest.chars();
     let first = chars.next();
@@ -162,7 +162,7 @@ fn is_continued(name: &str, rest: &str, form: Form, has_end: bool, is_called: bo
             };
             parts.iter().all(is_name)
                 && (is_root()
-                    || form == Form::Inline
+                    || form == ValueForm::Inline
                     || is_called
                     || rest.contains(['(', '[', '_'])
                     || parts.iter().any(|part| is_stem(part)))
@@ -173,7 +173,7 @@ fn is_continued(name: &str, rest: &str, form: Form, has_end: bool, is_called: bo
 }
 
 /// Whether words after a name are an expression or a sentence.
-fn is_phrase(name: &str, rest: &str, form: Form) -> bool {
+fn is_phrase(name: &str, rest: &str, form: ValueForm) -> bool {
     let words: Vec<&str> = rest.split_whitespace().collect();
     let is_plain = |word: &&str| {
         let word = word.trim_matches(|c: char| c.is_ascii_punctuation());
@@ -211,7 +211,7 @@ fn is_phrase(name: &str, rest: &str, form: Form) -> bool {
                 | "\\"
         )
     };
-    form == Form::Inline
+    form == ValueForm::Inline
         || matches!(name, "new" | "await" | "mut" | "const" | "dyn" | "impl")
         || words.iter().any(is_operator)
         || words.iter().all(is_plain)

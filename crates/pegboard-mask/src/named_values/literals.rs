@@ -1,7 +1,7 @@
 //! Tells a secret from what else is written after its name: references, placeholders, types and expressions of source code.
 
 use super::{
-    expressions::{Form, has_words, is_expression},
+    expressions::{ValueForm, has_words, is_expression},
     names::{Strength, strength},
     words::{REFERENCES, is_placeholder},
 };
@@ -14,11 +14,11 @@ const MIN_TOKEN: usize = 8;
 const MAX_LOOK: usize = 512;
 
 /// Whether a value with a name of this strength is a secret.
-pub(crate) fn is_secret(name: Strength, value: &str, form: Form) -> bool {
+pub(crate) fn is_secret(name: Strength, value: &str, form: ValueForm) -> bool {
     let value = value.trim();
     let look = floor(value, MAX_LOOK);
     let is_phrase = || name == Strength::Phrase && is_words(look);
-    if is_no_literal(look) || (form != Form::Quoted && !is_phrase() && is_expression(look, form)) {
+    if is_no_literal(look) || (form != ValueForm::Quoted && !is_phrase() && is_expression(look, form)) {
         return false;
     }
     match name {
@@ -35,20 +35,20 @@ pub(crate) fn is_secret(name: Strength, value: &str, form: Form) -> bool {
             value.len() >= MIN_TOKEN
                 && !look.contains(['<', '>', ' '])
                 && plausibility::is_token_like(look)
-                && (!plausibility::is_reference(look) || form == Form::Variable && plausibility::is_uuid(look))
+                && (!plausibility::is_reference(look) || form == ValueForm::Variable && plausibility::is_uuid(look))
         }
     }
 }
 
 /// Whether a JSON string is a secret by its key.
 pub fn is_secret_string(key: &str, value: &str) -> bool {
-    strength(key).is_some_and(|strength| is_secret(strength, value, Form::Quoted))
+    strength(key).is_some_and(|strength| is_secret(strength, value, ValueForm::Quoted))
 }
 
 /// Whether a value in a command line is a literal, and no reference or placeholder, nor, without quotes, an expression.
 pub fn is_literal(value: &str, is_quoted: bool) -> bool {
     let look = floor(value, MAX_LOOK);
-    !is_no_literal(look) && (is_quoted || !is_expression(look, Form::Variable))
+    !is_no_literal(look) && (is_quoted || !is_expression(look, ValueForm::Variable))
 }
 
 /// The first `len` bytes of a text, or a few less, so that no character is cut.
@@ -236,14 +236,14 @@ mod tests {
             "hunter2 secret",
             "Top Secret pass 99",
         ] {
-            assert!(is_secret(Strength::Password, value, Form::Quoted), "{value}");
+            assert!(is_secret(Strength::Password, value, ValueForm::Quoted), "{value}");
         }
         for value in [
             "Your password",
             "must have at least 8 characters",
             "the secret of the database",
         ] {
-            assert!(!is_secret(Strength::Password, value, Form::Quoted), "{value}");
+            assert!(!is_secret(Strength::Password, value, ValueForm::Quoted), "{value}");
         }
         for value in [
             "hunter2",
@@ -256,7 +256,7 @@ mod tests {
             "p4ss:w0rd!",
             "aB3$xY9(z",
         ] {
-            assert!(is_secret(Strength::Password, value, Form::Line), "{value}");
+            assert!(is_secret(Strength::Password, value, ValueForm::Line), "{value}");
         }
     }
 
@@ -281,7 +281,7 @@ mod tests {
             "required|min:8",
             "nullable|string|confirmed",
         ] {
-            assert!(!is_secret(Strength::Password, value, Form::Quoted), "{value}");
+            assert!(!is_secret(Strength::Password, value, ValueForm::Quoted), "{value}");
         }
     }
 
@@ -305,8 +305,8 @@ mod tests {
             "getpass.getpass()",
             "getpass.getpass(\"Password: \")",
         ] {
-            assert!(!is_secret(Strength::Password, value, Form::Line), "{value}");
-            assert!(!is_secret(Strength::Password, value, Form::Inline), "{value}");
+            assert!(!is_secret(Strength::Password, value, ValueForm::Line), "{value}");
+            assert!(!is_secret(Strength::Password, value, ValueForm::Inline), "{value}");
         }
     }
 }

@@ -122,7 +122,7 @@ pub(crate) fn strength(name: &str) -> Option<Strength> {
         return None;
     }
     let is_word = |word: &&&str| {
-        plain.ends_with(word.as_bytes()) && (plain.len() == word.len() || begins_word(trimmed(name), word.len()))
+        plain.ends_with(word.as_bytes()) && (plain.len() == word.len() || begins_word(trim(name), word.len()))
     };
     if matches!(plain, b"pass") {
         return Some(Strength::Weak);
@@ -156,14 +156,14 @@ pub(super) fn strength_of_plural(name: &str) -> Option<Strength> {
 }
 
 /// The name without the number at its end.
-fn trimmed(name: &str) -> &str {
+fn trim(name: &str) -> &str {
     name.trim_end_matches(|c: char| c.is_ascii_digit() || "_.-".contains(c))
 }
 
 /// Writes the end of a name in lower case and without separators. A number at the end is left out.
 fn plain_end<'b>(name: &str, buffer: &'b mut [u8; MAX_NAME]) -> &'b [u8] {
     let mut at = MAX_NAME;
-    for byte in trimmed(name).bytes().rev() {
+    for byte in trim(name).bytes().rev() {
         if at == 0 {
             break;
         }

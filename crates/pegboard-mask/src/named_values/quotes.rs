@@ -4,14 +4,14 @@ use memchr::{memchr3, memrchr};
 
 /// The quotes that are open at a place.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(super) struct Open {
+pub(super) struct OpenQuotes {
     double: bool,
     single: bool,
     /// Whether a quote with a backslash is open, as in JSON within JSON.
     escaped: bool,
 }
 
-impl Open {
+impl OpenQuotes {
     /// The quote that ends a value without quotes of its own.
     pub(super) fn quote(self) -> Option<u8> {
         match (self.double, self.single) {
@@ -34,18 +34,18 @@ impl Open {
 #[derive(Debug, Default)]
 pub(super) struct Quotes {
     at: usize,
-    open: Open,
+    open: OpenQuotes,
 }
 
 impl Quotes {
     /// The quotes that are open at `at`, counted from the start of its line.
-    pub(super) fn open_at(&mut self, bytes: &[u8], at: usize) -> Open {
+    pub(super) fn open_at(&mut self, bytes: &[u8], at: usize) -> OpenQuotes {
         if at < self.at {
             return self.open;
         }
         if let Some(line) = memrchr(b'\n', &bytes[self.at..at]) {
             self.at += line + 1;
-            self.open = Open::default();
+            self.open = OpenQuotes::default();
         }
         while let Some(step) = memchr3(b'"', b'\'', b'\\', &bytes[self.at..at]) {
             self.at += step;
@@ -87,7 +87,7 @@ fn is_apostrophe(bytes: &[u8], at: usize) -> bool {
 mod tests {
     use super::*;
 
-    fn open(text: &str) -> Open {
+    fn open(text: &str) -> OpenQuotes {
         Quotes::default().open_at(text.as_bytes(), text.len())
     }
 

@@ -6,12 +6,12 @@ use memchr::memmem;
 
 use super::{
     arguments,
-    expressions::Form,
+    expressions::ValueForm,
     literals::is_secret,
     named_value::NamedValue,
     names::{self, Strength},
     pairs,
-    quotes::{Open, Quotes},
+    quotes::{OpenQuotes, Quotes},
     value::{self, Ahead, Joint, Read},
 };
 use crate::{keywords::Keywords, plausibility};
@@ -56,7 +56,7 @@ pub(crate) fn find(text: &str, from: usize) -> Vec<NamedValue> {
         done: from,
         ahead: Ahead::default(),
         quotes: Quotes::default(),
-        open: Open::default(),
+        open: OpenQuotes::default(),
         is_list: false,
         is_table: None,
         found: Vec::new(),
@@ -78,7 +78,7 @@ struct Scanner<'t> {
     ahead: Ahead,
     quotes: Quotes,
     /// The quotes that are open before the name.
-    open: Open,
+    open: OpenQuotes,
     /// Whether the name is in the plural.
     is_list: bool,
     /// Whether the text has a table of keys and values, once that was looked up.
@@ -90,8 +90,8 @@ impl Scanner<'_> {
     fn at_word(&mut self, stem: &str, word: Range<usize>) {
         match stem {
             SECURE => {
-                return match arguments::converted(self.bytes, &word) {
-                    Some(range) => self.add(&word, range, Strength::Password, Form::Quoted),
+                return match arguments::convert(self.bytes, &word) {
+                    Some(range) => self.add(&word, range, Strength::Password, ValueForm::Quoted),
                     None => self.sibling(&word),
                 };
             }
@@ -110,7 +110,7 @@ impl Scanner<'_> {
             return;
         }
         if let Some(range) = arguments::login(self.bytes, &name) {
-            return self.add(&name, range, Strength::Password, Form::Quoted);
+            return self.add(&name, range, Strength::Password, ValueForm::Quoted);
         }
         let next = self.bytes.get(name.end);
         if !matches!(
@@ -261,7 +261,7 @@ impl Scanner<'_> {
         }
         if self.text[name.clone()].eq_ignore_ascii_case(names::REQUIRE_PASS) {
             if let Some(range) = arguments::directive(self.text, name, at) {
-                self.add(name, range, strength, Form::Quoted);
+                self.add(name, range, strength, ValueForm::Quoted);
             }
             return;
         }
@@ -269,9 +269,9 @@ impl Scanner<'_> {
             // In a string of YAML, quotes are doubled.
             let is_doubled = bytes.get(at + 1) == Some(&b'\'');
             if (is_doubled || !self.open.is_closed_by(b'\'', false))
-                && let Some(range) = value::quoted(bytes, at)
+                && let Some(range) = value::quote(bytes, at)
             {
-                self.add(name, range, strength, Form::Quoted);
+                self.add(name, range, strength, ValueForm::Quoted);
             }
             return;
         }
@@ -303,7 +303,7 @@ impl Scanner<'_> {
             let range = without_cdata(self.bytes, name.end + open + 1..name.end + open + close);
             let is_inside = |quote: u8| !self.bytes[range.clone()].contains(&quote);
             if self.open.quote().is_none_or(is_inside) {
-                self.add(name, trim(self.text, range), strength, Form::Quoted);
+                self.add(name, trim(self.text, range), strength, ValueForm::Quoted);
             }
         }
     }
@@ -317,14 +317,14 @@ impl Scanner<'_> {
         let is_quoted = matches!(self.bytes[at], b'"' | b'\'');
         let range = match is_quoted {
             true if self.open.is_closed_by(self.bytes[at], false) => None,
-            true => value::quoted(self.bytes, at),
+            true => value::quote(self.bytes, at),
             false => Some(at..at + run(self.bytes, at, |b| !b.is_ascii_whitespace() && !b"\"'`<>".contains(&b))),
         };
         let Some(range) = range else { return };
         // Usage lines have words and types after a flag.
         let shown = &self.text[range.clone()];
         if is_quoted || plausibility::is_token_like(shown) || shown.bytes().any(|b| b"!@#%^&*+=~".contains(&b)) {
-            self.add(name, range, strength, Form::Quoted);
+            self.add(name, range, strength, ValueForm::Quoted);
         }
     }
 
@@ -336,7 +336,7 @@ impl Scanner<'_> {
         });
         let word = self.text[at..at + len].trim_end_matches(['.', '!', '?']);
         if word.len() >= 6 && plausibility::is_token_like(word) && !plausibility::is_reference(word) {
-            self.add(name, at..at + word.len(), Strength::Password, Form::Quoted);
+            self.add(name, at..at + word.len(), Strength::Password, ValueForm::Quoted);
         }
     }
 
@@ -360,7 +360,7 @@ impl Scanner<'_> {
             && (value.len() >= 8 && plausibility::is_token_like(value) && !plausibility::is_reference(value)
                 || self.is_table(name.start))
         {
-            self.add(name, range, Strength::Password, Form::Quoted);
+            self.add(name, range, Strength::Password, ValueForm::Quoted);
         }
     }
 
@@ -380,10 +380,10 @@ impl Scanner<'_> {
     fn identified(&mut self, word: &Range<usize>) {
         let at = word.end + run(self.bytes, word.end, |b| b == b' ');
         if matches!(self.bytes.get(at), Some(b'\'' | b'"'))
-            && let Some(range) = value::quoted(self.bytes, at)
+            && let Some(range) = value::quote(self.bytes, at)
         {
             self.done = at;
-            self.add(word, range, Strength::Password, Form::Quoted);
+            self.add(word, range, Strength::Password, ValueForm::Quoted);
         }
     }
 
@@ -406,7 +406,7 @@ impl Scanner<'_> {
             Some(Read::One { range, shown, form }) if !self.is_list || joint.is_pair => {
                 let shown = &self.text[shown];
                 // `a:b` is a path, a time or a label, not an assignment.
-                let is_label = joint.is_colon && !joint.is_spaced && !joint.is_quoted && form != Form::Quoted;
+                let is_label = joint.is_colon && !joint.is_spaced && !joint.is_quoted && form != ValueForm::Quoted;
                 let strength = if is_label { Strength::Weak } else { strength };
                 if is_secret(strength, shown, form) && !is_small(&self.text[range.clone()], form) {
                     let whole = if joint.is_pair { range.clone() } else { name.clone() };
@@ -415,7 +415,7 @@ impl Scanner<'_> {
             }
             Some(Read::List(items)) if strength >= Strength::Strong => {
                 for item in items {
-                    self.add(name, item, strength, Form::Quoted);
+                    self.add(name, item, strength, ValueForm::Quoted);
                 }
             }
             Some(Read::Object(range)) => {
@@ -430,7 +430,7 @@ impl Scanner<'_> {
         }
     }
 
-    fn add(&mut self, name: &Range<usize>, range: Range<usize>, strength: Strength, form: Form) {
+    fn add(&mut self, name: &Range<usize>, range: Range<usize>, strength: Strength, form: ValueForm) {
         let value = &self.text[range.clone()];
         // A list of names is no list of secrets.
         let is_plain = || value.bytes().all(|b| b.is_ascii_alphabetic() || b"_.-".contains(&b));
@@ -476,9 +476,9 @@ fn without_cdata(bytes: &[u8], range: Range<usize>) -> Range<usize> {
 }
 
 /// Whether a value without quotes is too short for a secret, or a small number.
-fn is_small(value: &str, form: Form) -> bool {
+fn is_small(value: &str, form: ValueForm) -> bool {
     let is_number = value.bytes().all(|b| b.is_ascii_digit() || b"-.".contains(&b));
-    form != Form::Quoted && (value.len() < 3 || (is_number && value.len() < 4))
+    form != ValueForm::Quoted && (value.len() < 3 || (is_number && value.len() < 4))
 }
 
 /// The length of the run of such bytes at `at`.

@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use memchr::{memchr, memchr2, memchr3};
 
-use super::{expressions::Form, quotes::Open};
+use super::{expressions::ValueForm, quotes::OpenQuotes};
 
 /// How far a list or a block of YAML is read, in bytes.
 const MAX_NESTED: usize = 16 << 10;
@@ -18,7 +18,7 @@ pub(super) enum Read {
     One {
         range: Range<usize>,
         shown: Range<usize>,
-        form: Form,
+        form: ValueForm,
     },
     /// The strings of a list.
     List(Vec<Range<usize>>),
@@ -74,31 +74,31 @@ pub(super) fn read(
     name: &Range<usize>,
     at: usize,
     joint: Joint,
-    open: Open,
+    open: OpenQuotes,
     ahead: &mut Ahead,
 ) -> Option<Read> {
     let bytes = text.as_bytes();
     let at = skip_type(bytes, at);
     // Before a name with quotes of its own, its opening quote counts.
-    let open = if joint.is_quoted { Open::default() } else { open };
+    let open = if joint.is_quoted { OpenQuotes::default() } else { open };
     match *bytes.get(at)? {
         b'[' if joint.is_quoted || joint.is_colon || joint.is_spaced => list(bytes, at, open).map(Read::List),
         b'{' if joint.is_pair => Some(Read::Object(at..nested_end(bytes, at))),
-        b'|' | b'>' if joint.is_colon => block(bytes, name.start, at).map(one(Form::Line)),
+        b'|' | b'>' if joint.is_colon => block(bytes, name.start, at).map(one(ValueForm::Line)),
         // In Markdown the name and its sign may be in backticks: the next backtick opens no value.
         b'`' if name.start.checked_sub(1).is_some_and(|at| bytes[at] == b'`') => None,
         // The string that the name is in ends here, without a value.
         b'"' | b'\'' | b'\\' if ends_string(bytes, at, open) => None,
-        b'"' | b'\'' | b'`' | b'\\' => quoted(bytes, at).map(one(Form::Quoted)),
+        b'"' | b'\'' | b'`' | b'\\' => quote(bytes, at).map(one(ValueForm::Quoted)),
         // Strings of Python, C# and Rust: `b'x'`, `@"x"`.
         b'b' | b'r' | b'f' | b'u' | b'@' if matches!(bytes.get(at + 1), Some(b'"' | b'\'')) => {
-            quoted(bytes, at + 1).map(one(Form::Quoted))
+            quote(bytes, at + 1).map(one(ValueForm::Quoted))
         }
         _ => bare(text, name, at, joint, open, ahead),
     }
 }
 
-fn one(form: Form) -> impl Fn(Range<usize>) -> Read {
+fn one(form: ValueForm) -> impl Fn(Range<usize>) -> Read {
     move |range| Read::One {
         shown: range.clone(),
         range,
@@ -107,7 +107,7 @@ fn one(form: Form) -> impl Fn(Range<usize>) -> Read {
 }
 
 /// Whether the quote at `at` closes the string that is open.
-fn ends_string(bytes: &[u8], at: usize, open: Open) -> bool {
+fn ends_string(bytes: &[u8], at: usize, open: OpenQuotes) -> bool {
     let slashes = bytes[at..].iter().take(16).take_while(|b| **b == b'\\').count();
     let quote = bytes.get(at + slashes).copied().unwrap_or_default();
     matches!(quote, b'"' | b'\'') && open.is_closed_by(quote, slashes > 0)
@@ -123,7 +123,7 @@ fn skip_type(bytes: &[u8], at: usize) -> usize {
 }
 
 /// The inside of a quoted string. It ends at the end of the line at the latest.
-pub(super) fn quoted(bytes: &[u8], at: usize) -> Option<Range<usize>> {
+pub(super) fn quote(bytes: &[u8], at: usize) -> Option<Range<usize>> {
     let slashes = bytes[at..].iter().take(16).take_while(|b| **b == b'\\').count();
     let quote = *bytes.get(at + slashes)?;
     if !matches!(quote, b'"' | b'\'' | b'`') {
@@ -160,7 +160,7 @@ fn escapes_quote(bytes: &[u8], at: usize) -> bool {
 }
 
 /// The strings of a list.
-fn list(bytes: &[u8], at: usize, open: Open) -> Option<Vec<Range<usize>>> {
+fn list(bytes: &[u8], at: usize, open: OpenQuotes) -> Option<Vec<Range<usize>>> {
     let mut found = Vec::new();
     let end = (at + MAX_NESTED).min(bytes.len());
     let mut at = at + 1;
@@ -169,7 +169,7 @@ fn list(bytes: &[u8], at: usize, open: Open) -> Option<Vec<Range<usize>>> {
             b']' => return Some(found),
             b'"' | b'\'' | b'\\' if ends_string(bytes, at, open) => return None,
             b'"' | b'\'' | b'\\' => {
-                let Some(range) = quoted(bytes, at) else {
+                let Some(range) = quote(bytes, at) else {
                     at += 1;
                     continue;
                 };
@@ -194,7 +194,7 @@ fn nested_end(bytes: &[u8], at: usize) -> usize {
             b'{' | b'[' => depth += 1,
             b'}' | b']' if depth == 1 => return next + 1,
             b'}' | b']' => depth -= 1,
-            b'"' => next = quoted(bytes, next).map_or(next, |inside| inside.end),
+            b'"' => next = quote(bytes, next).map_or(next, |inside| inside.end),
             _ => {}
         }
         next += 1;
@@ -240,15 +240,15 @@ fn block(bytes: &[u8], name: usize, at: usize) -> Option<Range<usize>> {
 }
 
 /// Reads a value without quotes.
-fn bare(text: &str, name: &Range<usize>, at: usize, joint: Joint, open: Open, ahead: &mut Ahead) -> Option<Read> {
+fn bare(text: &str, name: &Range<usize>, at: usize, joint: Joint, open: OpenQuotes, ahead: &mut Ahead) -> Option<Read> {
     let bytes = text.as_bytes();
     let mut line_end = ahead.line_end(bytes, at);
     let before = name.start.checked_sub(1).map(|at| bytes[at]);
     if at >= line_end || is_placeholder(&bytes[at..line_end]) {
         return None;
     }
-    let read = |end: usize, form: Form| {
-        let range = trimmed(bytes, at, end);
+    let read = |end: usize, form: ValueForm| {
+        let range = trim(bytes, at, end);
         Some(Read::One {
             shown: range.clone(),
             range,
@@ -269,7 +269,7 @@ fn bare(text: &str, name: &Range<usize>, at: usize, joint: Joint, open: Open, ah
             .iter()
             .position(|b| matches!(b, b'&' | b'#' | b'>' | b')'))
             .map_or(end, |step| at + step);
-        return read(end, Form::Variable);
+        return read(end, ValueForm::Variable);
     }
     let is_line = is_line_start(text, name.start);
     let is_env = !joint.is_colon && !joint.is_spaced;
@@ -277,7 +277,7 @@ fn bare(text: &str, name: &Range<usize>, at: usize, joint: Joint, open: Open, ah
     // A value of JSON without quotes ends with its field.
     if joint.is_quoted && joint.is_colon && !joint.is_pair {
         let end = bytes[at..word_end].iter().position(|b| matches!(b, b',' | b'}' | b']'));
-        return read(end.map_or(word_end, |step| at + step), Form::Inline);
+        return read(end.map_or(word_end, |step| at + step), ValueForm::Inline);
     }
     let end = if is_line && !is_env && (!joint.is_quoted || joint.is_pair && is_yaml(bytes, at)) {
         comment(bytes, at, line_end)
@@ -293,14 +293,14 @@ fn bare(text: &str, name: &Range<usize>, at: usize, joint: Joint, open: Open, ah
     let is_yaml_line = is_line && joint.is_colon && joint.is_spaced;
     let cut = separator(bytes, at, end, is_yaml_line);
     let is_connection = cut < end || before == Some(b';');
-    let range = trimmed(bytes, at, cut);
+    let range = trim(bytes, at, cut);
     let range = match is_connection || !is_line || (joint.is_quoted && !joint.is_pair) {
         true => range.start..without_ending(bytes, &range),
         false => range,
     };
     let is_free = is_env && bytes.get(cut).is_none_or(|b| b.is_ascii_whitespace()) && range.end == cut;
     let form = match form_of(text, name, joint) {
-        Form::Line if !is_line && !is_free && !is_connection => Form::Inline,
+        ValueForm::Line if !is_line && !is_free && !is_connection => ValueForm::Inline,
         form => form,
     };
     // `NAME: Type = value` declares a name.
@@ -326,11 +326,11 @@ fn is_placeholder(text: &[u8]) -> bool {
 }
 
 /// The form of a value by its name: that of a variable in capital letters is no expression.
-fn form_of(text: &str, name: &Range<usize>, joint: Joint) -> Form {
+fn form_of(text: &str, name: &Range<usize>, joint: Joint) -> ValueForm {
     let is_shouted = !text[name.clone()].bytes().any(|b| b.is_ascii_lowercase());
     match is_shouted && !joint.is_colon && !joint.is_spaced {
-        true => Form::Variable,
-        false => Form::Line,
+        true => ValueForm::Variable,
+        false => ValueForm::Line,
     }
 }
 
@@ -403,7 +403,7 @@ fn without_ending(bytes: &[u8], range: &Range<usize>) -> usize {
     (range.end - ending).max(range.start)
 }
 
-fn trimmed(bytes: &[u8], start: usize, end: usize) -> Range<usize> {
+fn trim(bytes: &[u8], start: usize, end: usize) -> Range<usize> {
     let blank = bytes[start..end]
         .iter()
         .rev()

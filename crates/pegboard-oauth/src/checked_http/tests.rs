@@ -66,7 +66,8 @@ async fn checked(dns: &Arc<FakeDns>, server: &str, url: &str) -> Result<Option<V
     let account = account(server);
     let mut http = CheckedHttp::with_resolver(dns.clone());
     http.reached = Some(vec!["mcp.corp".to_owned(), "split.corp".to_owned()]);
-    http.check(&Trust::of(&account), &Url::parse(url).unwrap()).await
+    http.check(&ConfiguredOrigins::new(&account), &Url::parse(url).unwrap())
+        .await
 }
 
 #[tokio::test]
@@ -170,7 +171,7 @@ async fn an_origin_that_the_config_names_may_be_on_a_private_network() {
         ..pegboard_config::OAuthConfig::default()
     });
     let http = CheckedHttp::with_resolver(dns);
-    let trust = Trust::of(&account);
+    let trust = ConfiguredOrigins::new(&account);
     for (url, is_allowed) in [
         ("https://sso.corp/token", true),
         ("https://sso.corp:8443/token", false),
@@ -196,7 +197,7 @@ async fn a_name_that_only_a_proxy_knows_is_used_if_the_config_names_it() {
         ..pegboard_config::OAuthConfig::default()
     };
     account.settings = Arc::new(settings);
-    let trust = Trust::of(&account);
+    let trust = ConfiguredOrigins::new(&account);
     let check = async |url: &str| http.check(&trust, &Url::parse(url).unwrap()).await;
     // The config names both, so the proxy finds them.
     assert_eq!(check("https://mcp.example/.well-known/x").await, Ok(None));
@@ -233,7 +234,7 @@ async fn a_request_goes_to_the_checked_address_and_no_other() {
     let http = CheckedHttp::with_resolver(dns.clone());
     let account = account("http://localhost/mcp");
     let url = Url::parse(&format!("http://as.localhost:{port}/")).unwrap();
-    let response = http.get(&Trust::of(&account), &url).await.unwrap();
+    let response = http.get(&ConfiguredOrigins::new(&account), &url).await.unwrap();
     assert_eq!((response.status, &response.body[..]), (200, &b"here"[..]));
     assert_eq!(dns.asked.load(Ordering::Relaxed), 1);
     assert_eq!(hits.load(Ordering::Relaxed), 1);
@@ -251,9 +252,14 @@ async fn a_refused_address_is_not_connected_to() {
     for host in ["evil.example", "127.0.0.1", "localhost", "[::1]", "2130706433"] {
         for scheme in ["http", "https"] {
             let url = Url::parse(&format!("{scheme}://{host}:{port}/")).unwrap();
-            assert!(http.get(&Trust::of(&account), &url).await.is_err(), "{url}");
             assert!(
-                http.post_form(&Trust::of(&account), &url, &[], None).await.is_err(),
+                http.get(&ConfiguredOrigins::new(&account), &url).await.is_err(),
+                "{url}"
+            );
+            assert!(
+                http.post_form(&ConfiguredOrigins::new(&account), &url, &[], None)
+                    .await
+                    .is_err(),
                 "{url}"
             );
         }
@@ -291,7 +297,7 @@ async fn redirects_stay_in_their_origin_and_end() {
     let http = CheckedHttp::new();
     let account = account("http://127.0.0.1/mcp");
     let at = |path: &str| Url::parse(&format!("http://127.0.0.1:{port}{path}")).unwrap();
-    let trust = Trust::of(&account);
+    let trust = ConfiguredOrigins::new(&account);
     assert_eq!(http.get(&trust, &at("/once")).await.unwrap().body, b"there");
     for path in ["/loop", "/lost", "/away"] {
         let error = http.get(&trust, &at(path)).await.unwrap_err();
@@ -318,11 +324,15 @@ async fn a_long_response_is_given_up() {
     let account = account("http://127.0.0.1/mcp");
     let at = |path: &str| Url::parse(&format!("http://127.0.0.1:{port}{path}")).unwrap();
     assert_eq!(
-        http.get(&Trust::of(&account), &at("/full")).await.unwrap().body.len(),
+        http.get(&ConfiguredOrigins::new(&account), &at("/full"))
+            .await
+            .unwrap()
+            .body
+            .len(),
         MAX_BODY
     );
     assert!(
-        http.get(&Trust::of(&account), &at("/big"))
+        http.get(&ConfiguredOrigins::new(&account), &at("/big"))
             .await
             .unwrap_err()
             .to_string()
@@ -336,7 +346,7 @@ async fn a_silent_server_is_given_up() {
     let url = Url::parse(&format!("http://{}/token?code=s3cret", listener.local_addr().unwrap())).unwrap();
     let http = CheckedHttp::new();
     let account = account("http://127.0.0.1/mcp");
-    let trust = Trust::of(&account);
+    let trust = ConfiguredOrigins::new(&account);
     let silent = async {
         let (_held, _) = listener.accept().await.unwrap();
         tokio::time::pause();

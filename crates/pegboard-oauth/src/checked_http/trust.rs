@@ -1,4 +1,4 @@
-//! [`Trust`]: which URLs may be used for the sign-in to one server.
+//! [`ConfiguredOrigins`]: which URLs may be used for the sign-in to one server.
 
 use std::net::IpAddr;
 
@@ -14,7 +14,7 @@ use pegboard_config::Tls;
 
 /// What the config says about where a server and its authorization server are. Everything else comes from servers.
 #[derive(Debug)]
-pub(crate) struct Trust<'a> {
+pub(crate) struct ConfiguredOrigins<'a> {
     server: &'a Url,
     tls: &'a Tls,
     /// The origins that the config names for sign-ins.
@@ -30,8 +30,8 @@ pub(super) enum Verdict {
     IfServerIsPrivate,
 }
 
-impl<'a> Trust<'a> {
-    pub(crate) fn of(account: &'a OAuthAccount) -> Self {
+impl<'a> ConfiguredOrigins<'a> {
+    pub(crate) fn new(account: &'a OAuthAccount) -> Self {
         let settings = &account.settings;
         let issuer = settings.issuer.as_deref().and_then(|issuer| Url::parse(issuer).ok());
         let urls = [&settings.token_url, &settings.authorization_url];
@@ -69,7 +69,7 @@ impl<'a> Trust<'a> {
 
     /// Public addresses are allowed, others only if the server is on the same network or the config names the origin.
     pub(super) fn check_address(&self, url: &Url, address: IpAddr) -> Result<Verdict, String> {
-        let class = AddressClass::of(address);
+        let class = AddressClass::classify(address);
         let origin = url.origin();
         if origin == self.server.origin() {
             return Ok(Verdict::Allowed);
@@ -106,8 +106,8 @@ impl<'a> Trust<'a> {
     /// The class of the server, if its URL has an address in place of a name.
     fn server_address(&self) -> Option<AddressClass> {
         match self.server.host()? {
-            Host::Ipv4(address) => Some(AddressClass::of(address.into())),
-            Host::Ipv6(address) => Some(AddressClass::of(address.into())),
+            Host::Ipv4(address) => Some(AddressClass::classify(address.into())),
+            Host::Ipv6(address) => Some(AddressClass::classify(address.into())),
             Host::Domain(_) => None,
         }
     }

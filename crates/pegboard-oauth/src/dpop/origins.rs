@@ -16,18 +16,18 @@ const MAX_SKEW: u64 = 5;
 const MOST_SKEW: u64 = 24 * 60 * 60;
 
 #[derive(Debug, Default)]
-pub(super) struct Origins(Mutex<Vec<(String, Known)>>);
+pub(super) struct Origins(Mutex<Vec<(String, OriginFacts)>>);
 
 /// What the next proof for an origin needs.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Known {
+pub(super) struct OriginFacts {
     pub(super) nonce: Option<String>,
     /// How far its clock is ahead, in seconds.
     pub(super) skew: i64,
 }
 
 impl Origins {
-    pub(super) fn get(&self, url: &Url) -> Known {
+    pub(super) fn get(&self, url: &Url) -> OriginFacts {
         let origin = url.origin().ascii_serialization();
         let known = self.0.lock();
         let mut found = known.iter().filter(|(name, _)| *name == origin);
@@ -51,7 +51,7 @@ impl Origins {
                 if known.len() >= MAX_ORIGINS {
                     known.remove(0);
                 }
-                known.push((origin, Known::default()));
+                known.push((origin, OriginFacts::default()));
                 known.len() - 1
             }
         };

@@ -19,14 +19,14 @@ async fn send(server: &TestServer, client: &StoredClient, grant: &Grant<'_>) -> 
     let account = server.account(OAuthConfig::default());
     let identity = ClientIdentity::new(client, &account.settings, "https://as.example", None);
     let endpoint = Url::parse(&format!("{}/token", server.url)).unwrap();
-    let wanted = Wanted {
+    let wanted = TokenRequestBase {
         resource: Some("https://mcp.example/mcp"),
         audience: None,
         scopes: &["a".to_owned(), "b".to_owned()],
     };
     request(
         &CheckedHttp::new(),
-        &Trust::of(&account),
+        &ConfiguredOrigins::new(&account),
         &endpoint,
         &identity,
         grant,
@@ -81,7 +81,7 @@ async fn a_private_key_signs_an_assertion_for_the_issuer() {
     };
     let identity = ClientIdentity::new(&client, &account.settings, "https://as.example", None);
     let endpoint = Url::parse(&format!("{}/token", server.url)).unwrap();
-    let wanted = Wanted {
+    let wanted = TokenRequestBase {
         resource: None,
         audience: None,
         scopes: &[],
@@ -89,7 +89,7 @@ async fn a_private_key_signs_an_assertion_for_the_issuer() {
     let grant = Grant::ClientCredentials;
     request(
         &CheckedHttp::new(),
-        &Trust::of(&account),
+        &ConfiguredOrigins::new(&account),
         &endpoint,
         &identity,
         &grant,
@@ -250,7 +250,7 @@ async fn an_identity_provider_issues_the_assertion_for_the_authorization_server(
     identity_provider.client_id = Some("at-the-provider".to_owned());
     grant.identity_provider = Some(identity_provider);
     let account = server.account(OAuthConfig::default());
-    let wanted = Wanted {
+    let wanted = TokenRequestBase {
         resource: Some("https://mcp.example/mcp"),
         audience: None,
         scopes: &[],

@@ -2,7 +2,7 @@
 
 use std::{io, path::Path};
 
-use super::{Inner, Place, StoreError, TokenStore, blocking, registration_key, sealed};
+use super::{Inner, Storage, StoreError, TokenStore, blocking, registration_key, sealed};
 use crate::{
     account::AccountKey,
     stored::{Registration, StoredAccount},
@@ -64,7 +64,7 @@ impl Inner {
     fn unreadable_files(&self) -> Result<Vec<(AccountKey, String)>, StoreError> {
         let mut keys = self.keys()?;
         keys.retain(|key| self.session_of(key).is_err());
-        if let Place::Folder(folder) = &self.place {
+        if let Storage::Folder(folder) = &self.place {
             let damaged = files(folder, ".damaged").map_err(|error| unlisted(folder, &error))?;
             keys.extend(damaged.iter().filter_map(|name| AccountKey::parse(name)));
         }
@@ -106,8 +106,8 @@ impl Inner {
     fn keys(&self) -> Result<Vec<AccountKey>, StoreError> {
         let mut names: Vec<String> = self.unsaved.lock().keys().cloned().collect();
         match &self.place {
-            Place::Memory { files, .. } => names.extend(files.lock().keys().cloned()),
-            Place::Folder(folder) => {
+            Storage::Memory { files, .. } => names.extend(files.lock().keys().cloned()),
+            Storage::Folder(folder) => {
                 names.extend(files(folder, ".json").map_err(|error| unlisted(folder, &error))?);
             }
         }

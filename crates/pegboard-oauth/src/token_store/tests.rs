@@ -55,7 +55,7 @@ fn signed_in(token: &str) -> StoredAccount {
 }
 
 fn key(name: &str) -> AccountKey {
-    AccountKey::of(&[name])
+    AccountKey::new(&[name])
 }
 
 #[tokio::test]

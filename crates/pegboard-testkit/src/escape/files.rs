@@ -7,7 +7,7 @@ use std::{
     process::{Command, Stdio},
 };
 
-use super::{Attempt, EscapeTargets, of, when};
+use super::{Attempt, EscapeTargets, outcome, when};
 
 pub(super) fn attempt(targets: &EscapeTargets, note: &mut dyn FnMut(&'static str, Attempt)) {
     let EscapeTargets {
@@ -18,9 +18,9 @@ pub(super) fn attempt(targets: &EscapeTargets, note: &mut dyn FnMut(&'static str
         sibling,
         ..
     } = targets;
-    note("read_ssh_key", of(fs::read(home.join(".ssh/id_test"))));
-    note("read_kube_config", of(fs::read(home.join(".kube/config"))));
-    note("list_home", of(fs::read_dir(home)));
+    note("read_ssh_key", outcome(fs::read(home.join(".ssh/id_test"))));
+    note("read_kube_config", outcome(fs::read(home.join(".kube/config"))));
+    note("list_home", outcome(fs::read_dir(home)));
     note("write_home", write(home.join("evil")));
     note("write_working_directory", write("evil".into()));
     note("write_etc", write("/etc/evil".into()));
@@ -33,14 +33,14 @@ pub(super) fn attempt(targets: &EscapeTargets, note: &mut dyn FnMut(&'static str
         write(format!("/tmp/evil-{}", std::process::id()).into()),
     );
     note("write_own_tmp", write(own_tmp().join("good")));
-    note("read_file_of_another_server", of(fs::read(foreign_file)));
+    note("read_file_of_another_server", outcome(fs::read(foreign_file)));
     note("read_init_environment", read_environment("/proc/1/environ".into()));
     note("read_program_environment", read_environment(proc(*program, "environ")));
-    note("read_program_memory", of(File::open(proc(*program, "mem"))));
-    note("list_program_files", of(fs::read_dir(proc(*program, "fd"))));
-    note("read_guard_environment", of(fs::read(proc(*guard, "environ"))));
+    note("read_program_memory", outcome(File::open(proc(*program, "mem"))));
+    note("list_program_files", outcome(fs::read_dir(proc(*program, "fd"))));
+    note("read_guard_environment", outcome(fs::read(proc(*guard, "environ"))));
     note("read_sibling_environment", read_environment(proc(*sibling, "environ")));
-    note("see_sibling", of(fs::read(proc(*sibling, "cmdline"))));
+    note("see_sibling", outcome(fs::read(proc(*sibling, "cmdline"))));
     note("make_files_for_others", is_readable_by_others());
     note("inherit_open_files", has_inherited_files());
     note("write_huge_file", write_huge_file());
@@ -59,7 +59,7 @@ fn proc(pid: u32, file: &str) -> PathBuf {
 fn write(path: PathBuf) -> Attempt {
     let written = fs::write(&path, "evil");
     let _ = fs::remove_file(path);
-    of(written)
+    outcome(written)
 }
 
 /// An empty environment tells nothing.
@@ -102,5 +102,5 @@ fn write_huge_file() -> Attempt {
 fn open_many_files() -> Attempt {
     let null = Path::new("/dev/null");
     let opened: Result<Vec<File>, _> = (0..2000).map(|_| OpenOptions::new().read(true).open(null)).collect();
-    of(opened)
+    outcome(opened)
 }

@@ -4,7 +4,7 @@ use std::process::{Child, Command, Stdio};
 
 use rustix::process::{Pid, Resource, getrlimit, test_kill_process};
 
-use super::{Attempt, EscapeTargets, of, when};
+use super::{Attempt, EscapeTargets, outcome, when};
 
 /// How many processes a fork bomb of a test starts.
 const FORKS: usize = 100;
@@ -91,7 +91,7 @@ fn fork() -> Attempt {
     for _ in 0..FORKS {
         match sleep() {
             Ok(child) => children.push(child),
-            Err(error) => result = of::<()>(Err(error)),
+            Err(error) => result = outcome::<()>(Err(error)),
         }
     }
     for child in &mut children {

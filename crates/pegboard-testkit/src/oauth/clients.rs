@@ -140,7 +140,7 @@ pub(super) enum Proof {
 
 impl Proof {
     /// The client id and the proof of a request.
-    pub(super) fn of(request: &AuthRequest) -> Result<(String, Self), String> {
+    pub(super) fn read(request: &AuthRequest) -> Result<(String, Self), String> {
         if let Some(basic) = request
             .header("authorization")
             .and_then(|value| value.strip_prefix("Basic "))

@@ -55,7 +55,7 @@ pub(super) fn keys(issuer: &Issuer) -> Response {
 }
 
 fn authenticated(issuer: &Issuer, request: &AuthRequest) -> Result<(), Box<Response>> {
-    let outcome = Proof::of(request).and_then(|(id, proof)| {
+    let outcome = Proof::read(request).and_then(|(id, proof)| {
         let client = issuer.client(&id).ok_or("unknown client")?;
         client.check(&proof, &issuer.audiences())
     });

@@ -298,7 +298,7 @@ async fn check(State(guard): State<Arc<Guard>>, request: Request, next: Next) ->
         return StatusCode::PAYLOAD_TOO_LARGE.into_response();
     };
     let message: Value = serde_json::from_slice(&body).unwrap_or_default();
-    let presented = Presented::of(&parts);
+    let presented = Presented::read(&parts);
     let tool = message["params"]["name"]
         .as_str()
         .filter(|_| message["method"] == method::TOOLS_CALL);
@@ -333,7 +333,7 @@ struct Presented {
 }
 
 impl Presented {
-    fn of(parts: &Parts) -> Self {
+    fn read(parts: &Parts) -> Self {
         let text = |name: &str| parts.headers.get(name).and_then(|value| value.to_str().ok());
         let authorization = text("authorization").and_then(|value| value.split_once(' '));
         let token = authorization.filter(|(scheme, _)| ["Bearer", "DPoP"].contains(scheme));

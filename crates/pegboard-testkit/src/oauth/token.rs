@@ -58,7 +58,7 @@ pub(super) async fn serve(issuer: &Issuer, request: &AuthRequest) -> Response {
 
 fn answer(issuer: &Issuer, request: &AuthRequest) -> Result<Value, Refusal> {
     let refuse = |why: String| ("invalid_client", why);
-    let (id, proof) = Proof::of(request).map_err(refuse)?;
+    let (id, proof) = Proof::read(request).map_err(refuse)?;
     let client = issuer
         .client(&id)
         .ok_or_else(|| refuse(format!("unknown client {id}")))?;

@@ -42,7 +42,7 @@ impl Coercion {
         }
         let (types, given) = (subschema.types(), type_of(raw));
         if !types.has(given) {
-            let node = converted(raw, given, subschema)?;
+            let node = convert(raw, given, subschema)?;
             let wanted = type_names(types).join(" or ");
             self.note(path, &format!("{} was made {wanted}", type_names(given).join("")));
             return Some(node);
@@ -99,7 +99,7 @@ impl Coercion {
 }
 
 /// Converts a value to one of the types of its schema, if that is possible.
-fn converted(raw: &RawValue, given: JsonTypes, subschema: Subschema<'_>) -> Option<Node> {
+fn convert(raw: &RawValue, given: JsonTypes, subschema: Subschema<'_>) -> Option<Node> {
     let types = subschema.types();
     let node = match given {
         JsonTypes::STRING => {
@@ -124,13 +124,13 @@ fn from_text(text: &str, types: JsonTypes) -> Option<Node> {
     if starts(JsonTypes::OBJECT, '{') || starts(JsonTypes::ARRAY, '[') {
         return Node::json(trimmed);
     }
-    scalar::of_types(text, types)
+    scalar::parse_as(text, types)
 }
 
 /// Wraps a single value in a list, where a list of such values is declared.
 fn in_list(raw: &RawValue, given: JsonTypes, items: Option<Subschema<'_>>) -> Option<Node> {
     let item = match items {
-        Some(items) if !items.types().has(given) => converted(raw, given, items)?,
+        Some(items) if !items.types().has(given) => convert(raw, given, items)?,
         _ => Node::Raw(raw.to_owned()),
     };
     Some(Node::List(vec![item]))

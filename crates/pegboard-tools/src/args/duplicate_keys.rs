@@ -63,7 +63,7 @@ impl<'de> Visitor<'de> for NoDuplicatesVisitor {
 
     fn visit_map<A: MapAccess<'de>>(self, mut fields: A) -> Result<NoDuplicates, A::Error> {
         let mut seen = Seen::default();
-        while let Some(Key(key)) = fields.next_key()? {
+        while let Some(ObjectKey(key)) = fields.next_key()? {
             seen.add(key)
                 .map_err(|key| A::Error::custom(format!("`{}` is given twice", display_name(&key))))?;
             fields.next_value::<NoDuplicates>()?;
@@ -95,24 +95,24 @@ impl<'a> Seen<'a> {
 }
 
 /// A key, copied only if it has escapes.
-struct Key<'a>(Cow<'a, str>);
+struct ObjectKey<'a>(Cow<'a, str>);
 
-impl<'de> Deserialize<'de> for Key<'de> {
+impl<'de> Deserialize<'de> for ObjectKey<'de> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         struct KeyVisitor;
         impl<'de> Visitor<'de> for KeyVisitor {
-            type Value = Key<'de>;
+            type Value = ObjectKey<'de>;
 
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
                 f.write_str("a key")
             }
 
-            fn visit_borrowed_str<E: Error>(self, key: &'de str) -> Result<Key<'de>, E> {
-                Ok(Key(Cow::Borrowed(key)))
+            fn visit_borrowed_str<E: Error>(self, key: &'de str) -> Result<ObjectKey<'de>, E> {
+                Ok(ObjectKey(Cow::Borrowed(key)))
             }
 
-            fn visit_str<E: Error>(self, key: &str) -> Result<Key<'de>, E> {
-                Ok(Key(Cow::Owned(key.to_owned())))
+            fn visit_str<E: Error>(self, key: &str) -> Result<ObjectKey<'de>, E> {
+                Ok(ObjectKey(Cow::Owned(key.to_owned())))
             }
         }
         deserializer.deserialize_str(KeyVisitor)

@@ -65,14 +65,14 @@ fn location(pointer: &str, name: Option<&str>) -> String {
 
 /// Says what the value should have been.
 fn expectation(error: &ValidationError<'_>) -> String {
-    let given = type_names(JsonTypes::of(error.instance())).join("");
+    let given = type_names(JsonTypes::new(error.instance())).join("");
     match error.kind() {
         Kind::Type { kind } => format!("must be {}, and {} was given", expected(kind), article(&given)),
         Kind::Enum { options } => match options.as_array().and_then(|options| listed_values(options)) {
             Some(options) => format!("must be one of {}", options.join(", ")),
             None => "is none of the values that its schema lists".to_owned(),
         },
-        Kind::Constant { expected_value } => format!("must be {}", quoted(expected_value)),
+        Kind::Constant { expected_value } => format!("must be {}", quote(expected_value)),
         Kind::Minimum { limit } => format!("must be at least {limit}"),
         Kind::Maximum { limit } => format!("must be at most {limit}"),
         Kind::ExclusiveMinimum { limit } => format!("must be more than {limit}"),
@@ -128,7 +128,7 @@ fn article(word: &str) -> String {
     }
 }
 
-fn quoted(value: &Value) -> String {
+fn quote(value: &Value) -> String {
     format!("`{}`", cut(&value.to_string()))
 }
 

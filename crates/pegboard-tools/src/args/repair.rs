@@ -10,7 +10,7 @@ const MAX_DEPTH: usize = 64;
 
 /// Returns the object that the text was meant to be, and the repairs.
 pub(super) fn object(text: &str) -> Option<(Node, Vec<&'static str>)> {
-    let mut reader = Reader::new(unfenced(text));
+    let mut reader = LenientParser::new(unfenced(text));
     if reader.text.len() != text.trim().len() {
         reader.note("a code fence");
     }
@@ -34,13 +34,13 @@ fn unfenced(text: &str) -> &str {
 }
 
 /// A lenient JSON parser.
-struct Reader<'t> {
+struct LenientParser<'t> {
     text: &'t str,
     at: usize,
     repairs: Vec<&'static str>,
 }
 
-impl<'t> Reader<'t> {
+impl<'t> LenientParser<'t> {
     fn new(text: &'t str) -> Self {
         Self {
             text,

@@ -12,7 +12,7 @@ pub(super) fn scalar(text: &str) -> Node {
 }
 
 /// Reads a word as one of `types`. Returns `None` if it can be none of them.
-pub(super) fn of_types(text: &str, types: JsonTypes) -> Option<Node> {
+pub(super) fn parse_as(text: &str, types: JsonTypes) -> Option<Node> {
     let trimmed = text.trim();
     let of = |kind: JsonTypes, read: fn(&str) -> Option<Node>| types.has(kind).then(|| read(trimmed)).flatten();
     of(JsonTypes::BOOLEAN, boolean)
@@ -119,7 +119,7 @@ mod tests {
     fn a_word_becomes_only_what_is_declared() {
         let check = |text: &str, types: JsonTypes, expected: Option<&str>| {
             assert_eq!(
-                of_types(text, types).map(|node| shown(&node)).as_deref(),
+                parse_as(text, types).map(|node| shown(&node)).as_deref(),
                 expected,
                 "{text}"
             );

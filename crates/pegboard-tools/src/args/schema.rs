@@ -51,7 +51,7 @@ impl JsonTypes {
         }
     }
 
-    pub(super) fn of(value: &Value) -> Self {
+    pub(super) fn new(value: &Value) -> Self {
         match value {
             Value::Null => Self::NULL,
             Value::Bool(_) => Self::BOOLEAN,
@@ -134,10 +134,10 @@ impl<'s> Subschema<'s> {
         if let Some(Value::Array(values)) = self.schema.get("enum") {
             return values
                 .iter()
-                .fold(JsonTypes::NONE, |all, value| all.and(JsonTypes::of(value)));
+                .fold(JsonTypes::NONE, |all, value| all.and(JsonTypes::new(value)));
         }
         if let Some(value) = self.schema.get("const") {
-            return JsonTypes::of(value);
+            return JsonTypes::new(value);
         }
         let all_of = self.parts(&["allOf"]).map(|part| part.types_within(steps));
         if let Some(types) = all_of.into_iter().find(|types| *types != JsonTypes::ANY) {

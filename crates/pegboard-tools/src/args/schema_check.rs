@@ -44,7 +44,7 @@ impl SchemaCheck {
         if allows_every_object(schema) {
             return Self::AllowsAll;
         }
-        let stats = SchemaStats::of(schema);
+        let stats = SchemaStats::measure(schema);
         if stats.parts > MAX_PARTS {
             return Self::Unusable(format!("it consists of more than {MAX_PARTS} schemas"));
         }
@@ -220,7 +220,7 @@ struct SchemaStats<'s> {
 }
 
 impl<'s> SchemaStats<'s> {
-    fn of(root: &'s Value) -> Self {
+    fn measure(root: &'s Value) -> Self {
         let mut stats = Self {
             root,
             parts: 0,

@@ -17,7 +17,7 @@ pub(super) fn value(text: &str, subschema: Subschema<'_>) -> Node {
     if is_collection && let Some(node) = collection(text) {
         return node;
     }
-    if let Some(node) = scalar::of_types(text, types) {
+    if let Some(node) = scalar::parse_as(text, types) {
         return node;
     }
     if types.has(JsonTypes::ARRAY) {
@@ -28,7 +28,7 @@ pub(super) fn value(text: &str, subschema: Subschema<'_>) -> Node {
 
 /// Like [`value`], but removes the quotes around a string.
 pub(super) fn possibly_quoted(text: &str, subschema: Subschema<'_>) -> Node {
-    match unquoted(text) {
+    match unquote(text) {
         Some(inner) if subschema.types().has(JsonTypes::STRING) => Node::Text(inner),
         _ => value(text, subschema),
     }
@@ -53,7 +53,7 @@ fn list(text: &str, items: Option<Subschema<'_>>) -> Node {
 
 /// Reads a value without a declared type: a quoted text, JSON or YAML in brackets, or else a scalar.
 pub(super) fn untyped(text: &str) -> Node {
-    if let Some(inner) = unquoted(text) {
+    if let Some(inner) = unquote(text) {
         return Node::Text(inner);
     }
     if text.starts_with(['[', '{'])
@@ -71,7 +71,7 @@ fn collection(text: &str) -> Option<Node> {
 }
 
 /// Returns the content of a quoted text, or `None` if the text is not quoted as a whole.
-pub(super) fn unquoted(text: &str) -> Option<String> {
+pub(super) fn unquote(text: &str) -> Option<String> {
     if text.starts_with('"') {
         return serde_json::from_str(text).ok();
     }

@@ -10,7 +10,7 @@ const MAX_BYTES: usize = 256 << 10;
 const MAX_DEPTH: usize = 64;
 
 /// Parses a YAML map with at least one nested list or map. Returns `None` for flat `key: value` lines, because prose often looks like them.
-pub(super) fn nested(text: &str) -> Option<Node> {
+pub(super) fn nest(text: &str) -> Option<Node> {
     if text.len() > MAX_BYTES {
         return None;
     }
@@ -34,10 +34,10 @@ pub(super) fn read(text: &str) -> Option<Node> {
 struct Builder {
     root: Option<Node>,
     /// The lists and maps that have not ended yet, outermost first.
-    open: Vec<Open>,
+    open: Vec<OpenCollection>,
 }
 
-enum Open {
+enum OpenCollection {
     List(Vec<Node>),
     /// The complete fields, and the key whose value comes next.
     Map(Vec<(String, Node)>, Option<String>),
@@ -61,24 +61,24 @@ impl Builder {
                     Node::Text(text.into_owned())
                 })
             }
-            Event::SequenceStart(..) => self.start(Open::List(Vec::new())),
-            Event::MappingStart(..) => self.start(Open::Map(Vec::new(), None)),
+            Event::SequenceStart(..) => self.start(OpenCollection::List(Vec::new())),
+            Event::MappingStart(..) => self.start(OpenCollection::Map(Vec::new(), None)),
             Event::SequenceEnd | Event::MappingEnd => match self.open.pop()? {
-                Open::List(items) => self.add(Node::List(items)),
-                Open::Map(fields, _) => self.add(Node::Map(fields)),
+                OpenCollection::List(items) => self.add(Node::List(items)),
+                OpenCollection::Map(fields, _) => self.add(Node::Map(fields)),
             },
         }
     }
 
-    fn start(&mut self, open: Open) -> Option<()> {
+    fn start(&mut self, open: OpenCollection) -> Option<()> {
         (self.open.len() < MAX_DEPTH).then(|| self.open.push(open))
     }
 
     fn add(&mut self, node: Node) -> Option<()> {
         match self.open.last_mut() {
             None => self.root = Some(node),
-            Some(Open::List(items)) => items.push(node),
-            Some(Open::Map(fields, waiting)) => match waiting.take() {
+            Some(OpenCollection::List(items)) => items.push(node),
+            Some(OpenCollection::Map(fields, waiting)) => match waiting.take() {
                 Some(name) => fields.push((name, node)),
                 None => {
                     let name = name(node)?;
@@ -118,7 +118,7 @@ mod tests {
     use super::*;
 
     fn check(text: &str, expected: Option<&str>) {
-        let read = nested(text).map(|node| serde_json::to_string(&node).unwrap());
+        let read = nest(text).map(|node| serde_json::to_string(&node).unwrap());
         assert_eq!(read.as_deref(), expected, "{text}");
     }
 

@@ -28,9 +28,9 @@ impl ArgumentOrder {
     }
 
     /// The order in a definition of a tool, as its server wrote it.
-    pub(super) fn of_definition(text: &[u8]) -> Self {
+    pub(super) fn read(text: &[u8]) -> Self {
         let definition: Definition = serde_json::from_slice(text).unwrap_or_default();
-        let Names(names) = definition.input_schema.properties;
+        let KeyOrder(names) = definition.input_schema.properties;
         // A name that is shown without its invisible characters may be sorted elsewhere.
         if names.len() > usize::from(u16::MAX) || names.iter().any(|name| has_invisible(name)) {
             return Self::default();
@@ -70,30 +70,30 @@ struct Definition {
 #[derive(Default, Deserialize)]
 #[serde(default)]
 struct InputSchema {
-    properties: Names,
+    properties: KeyOrder,
 }
 
 /// The keys of an object, in their order.
 #[derive(Default)]
-struct Names(Vec<String>);
+struct KeyOrder(Vec<String>);
 
-impl<'de> Deserialize<'de> for Names {
+impl<'de> Deserialize<'de> for KeyOrder {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         struct Keys;
 
         impl<'de> Visitor<'de> for Keys {
-            type Value = Names;
+            type Value = KeyOrder;
 
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
                 f.write_str("an object")
             }
 
-            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Names, A::Error> {
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<KeyOrder, A::Error> {
                 let mut names = Vec::new();
                 while let Some((name, IgnoredAny)) = map.next_entry()? {
                     names.push(name);
                 }
-                Ok(Names(names))
+                Ok(KeyOrder(names))
             }
         }
 

@@ -13,7 +13,7 @@ pub struct DefinitionHash([u8; 32]);
 impl DefinitionHash {
     /// Hashes a definition in canonical form.
     #[doc(hidden)]
-    pub fn of(text: &str) -> Self {
+    pub fn compute(text: &str) -> Self {
         Self(Sha256::digest(text.as_bytes()).into())
     }
 }

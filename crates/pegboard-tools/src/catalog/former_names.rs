@@ -13,7 +13,7 @@ pub struct FormerNames(BTreeMap<String, Vec<String>>);
 
 impl FormerNames {
     /// The former names of `tool`.
-    pub fn of(&self, tool: &str) -> &[String] {
+    pub fn get(&self, tool: &str) -> &[String] {
         self.0.get(tool).map(Vec::as_slice).unwrap_or_default()
     }
 
@@ -26,7 +26,7 @@ impl FormerNames {
         for tool in new.tools.iter().filter(|tool| old.tool(&tool.name).is_none()) {
             for before in gone.iter().filter(|before| before.differs_only_in_name(tool)) {
                 let mut names = vec![before.name.clone()];
-                names.extend_from_slice(self.of(&before.name));
+                names.extend_from_slice(self.get(&before.name));
                 self.add(&tool.name, names);
             }
         }
@@ -35,7 +35,7 @@ impl FormerNames {
     fn add(&mut self, tool: &str, names: Vec<String>) {
         let known: usize = self.0.values().map(Vec::len).sum();
         let room = MAX_NAMES.saturating_sub(known);
-        let is_new = |name: &String| name != tool && !self.of(tool).contains(name);
+        let is_new = |name: &String| name != tool && !self.get(tool).contains(name);
         let names: Vec<_> = names.into_iter().filter(is_new).take(room).collect();
         if !names.is_empty() {
             self.0.entry(tool.to_owned()).or_default().extend(names);
@@ -64,10 +64,10 @@ mod tests {
         let deletes = |name: &str| catalog(json!([{"name": "read"}, {"name": name, "description": "Deletes."}]));
         names.learn(&deletes("a"), &deletes("b"));
         names.learn(&deletes("b"), &deletes("c"));
-        assert_eq!(names.of("c"), ["b", "a"]);
+        assert_eq!(names.get("c"), ["b", "a"]);
         names.learn(&deletes("c"), &deletes("a"));
-        assert_eq!(names.of("a"), ["c", "b"]);
-        assert_eq!(names.of("read"), [""; 0]);
+        assert_eq!(names.get("a"), ["c", "b"]);
+        assert_eq!(names.get("read"), [""; 0]);
     }
 
     #[test]
@@ -81,6 +81,6 @@ mod tests {
             &catalog(json!([{"name": "a", "description": "Deletes."}])),
             &catalog(json!([{"name": "c", "description": "Lists."}])),
         );
-        assert_eq!((names.of("b"), names.of("c")), (&[][..], &[][..]));
+        assert_eq!((names.get("b"), names.get("c")), (&[][..], &[][..]));
     }
 }

@@ -19,7 +19,7 @@ const MAX_REASON: usize = 300;
 pub fn render(options: &Instructions, sections: &[Section], unavailable: &[(ServerName, String)]) -> String {
     let mut sections: Vec<FittedSection> = sections
         .iter()
-        .map(|section| FittedSection::of(options, section))
+        .map(|section| FittedSection::fit(options, section))
         .collect();
     sections.sort_by(|a, b| a.server.cmp(&b.server));
     let reason = |(server, why): &(ServerName, String)| {

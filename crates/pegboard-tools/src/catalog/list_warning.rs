@@ -38,14 +38,14 @@ impl ListWarning {
 
     /// Sets the server that it is about.
     #[must_use]
-    pub fn of_server(mut self, server: &ServerName) -> Self {
+    pub fn for_server(mut self, server: &ServerName) -> Self {
         self.server = Some(server.clone());
         self
     }
 
     /// Sets the tools that it names.
     #[must_use]
-    pub fn of_tools(mut self, tools: impl IntoIterator<Item = String>) -> Self {
+    pub fn for_tools(mut self, tools: impl IntoIterator<Item = String>) -> Self {
         self.tools = tools.into_iter().collect();
         self
     }

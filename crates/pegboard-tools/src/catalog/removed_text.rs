@@ -39,24 +39,24 @@ pub(crate) enum Invisible {
 }
 
 /// Finds the texts of a definition from which invisible characters are removed.
-pub(super) fn of_item(item: &Map<String, Value>) -> Vec<RemovedText> {
+pub(super) fn find_in_item(item: &Map<String, Value>) -> Vec<RemovedText> {
     let mut found = Vec::new();
     for key in ["title", "description"] {
         if let Some(Value::String(text)) = item.get(key) {
-            found.extend(of_text(key, text));
+            found.extend(find_in_text(key, text));
         }
     }
     for key in ["inputSchema", "outputSchema"] {
         item.get(key)
             .into_iter()
-            .for_each(|schema| of_schema(key, schema, &mut found));
+            .for_each(|schema| find_in_schema(key, schema, &mut found));
     }
     found.truncate(MAX_TEXTS);
     found
 }
 
 /// Searches the texts that `sanitize_schema` changes. The JSON reader limits the depth.
-fn of_schema(at: &str, schema: &Value, found: &mut Vec<RemovedText>) {
+fn find_in_schema(at: &str, schema: &Value, found: &mut Vec<RemovedText>) {
     if found.len() >= MAX_TEXTS {
         return;
     }
@@ -67,22 +67,24 @@ fn of_schema(at: &str, schema: &Value, found: &mut Vec<RemovedText>) {
                 match (key.as_str(), value) {
                     (key, Value::Object(schemas)) if SCHEMA_MAPS.contains(&key) => {
                         for (name, schema) in schemas {
-                            of_schema(&format!("{}.{name}", at()), schema, found);
+                            find_in_schema(&format!("{}.{name}", at()), schema, found);
                         }
                     }
                     ("default" | "const" | "enum" | "examples" | "required", _) => {}
-                    ("description" | "title" | "$comment", Value::String(text)) => found.extend(of_text(&at(), text)),
-                    (_, value) => of_schema(&at(), value, found),
+                    ("description" | "title" | "$comment", Value::String(text)) => {
+                        found.extend(find_in_text(&at(), text))
+                    }
+                    (_, value) => find_in_schema(&at(), value, found),
                 }
             }
         }
-        Value::Array(items) => items.iter().for_each(|item| of_schema(at, item, found)),
+        Value::Array(items) => items.iter().for_each(|item| find_in_schema(at, item, found)),
         Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
     }
 }
 
 /// Describes the invisible characters of one text, if it has any that ordinary text has not.
-pub(crate) fn of_text(at: &str, text: &str) -> Option<RemovedText> {
+pub(crate) fn find_in_text(at: &str, text: &str) -> Option<RemovedText> {
     if !has_invisible(text) {
         return None;
     }
@@ -136,7 +138,7 @@ mod tests {
     use super::*;
 
     fn found(text: &str) -> Option<Invisible> {
-        of_text("x", text).map(|removed| removed.kind)
+        find_in_text("x", text).map(|removed| removed.kind)
     }
 
     #[test]
@@ -164,7 +166,7 @@ mod tests {
             .chars()
             .filter_map(|c| char::from_u32(0xe0000 + u32::from(c)))
             .collect();
-        let removed = of_text("x", &format!("Adds.{hidden}")).unwrap();
+        let removed = find_in_text("x", &format!("Adds.{hidden}")).unwrap();
         assert_eq!((removed.kind, removed.message.as_str()), (Invisible::Tags, "read me"));
     }
 
@@ -174,7 +176,7 @@ mod tests {
             "title": "\u{202e}",
             "inputSchema": {"properties": {"a": {"description": "\u{200b}", "enum": ["\u{200b}"]}}, "anyOf": [{"title": "\u{200b}"}]},
         });
-        let places: Vec<String> = of_item(item.as_object().unwrap())
+        let places: Vec<String> = find_in_item(item.as_object().unwrap())
             .into_iter()
             .map(|removed| removed.at)
             .collect();

@@ -124,7 +124,7 @@ fn scan(at: &str, text: &str, found: &mut Vec<Finding>) {
     if found.len() >= MAX_FINDINGS || !rules::may_match(text) {
         return;
     }
-    if let Some(removed) = removed_text::of_text(at, text) {
+    if let Some(removed) = removed_text::find_in_text(at, text) {
         add_removed(&removed, found);
     }
     if normalize::has_padding(text) {
@@ -134,14 +134,14 @@ fn scan(at: &str, text: &str, found: &mut Vec<Finding>) {
             "text behind many blank lines or spaces",
         ));
     }
-    let plain = normalize::normalized(text);
+    let plain = normalize::normalize(text);
     if encoded::is_spelled_out(&plain) {
         found.push(Finding::new(Rule::SPELLED, at, &plain));
     }
     rules::matches(&plain, |rule, excerpt| found.push(Finding::new(rule, at, excerpt)));
     for hidden in encoded::hidden_texts(text) {
         let before = found.len();
-        let inner = normalize::normalized(&hidden);
+        let inner = normalize::normalize(&hidden);
         rules::matches(&inner, |_, excerpt| {
             found.push(Finding::new(Rule::ENCODED_INSTRUCTION, at, excerpt))
         });

@@ -53,7 +53,7 @@ impl CatalogStore {
     /// with which credentials.
     pub fn save(&self, server: &ServerName, fingerprint: &str, stored: &Stored) -> Result<(), StoreError> {
         let file = self.file(server);
-        let record = CatalogFile::of(fingerprint, stored);
+        let record = CatalogFile::new(fingerprint, stored);
         let written = serde_json::to_vec(&record).map_err(io::Error::from).and_then(|text| {
             if text.len() <= MAX_BYTES {
                 private_file::replace(&file, &text)?;

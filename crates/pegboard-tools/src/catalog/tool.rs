@@ -123,7 +123,8 @@ impl Tool {
 
     /// The hash of its definition, computed once.
     pub fn definition_hash(&self) -> DefinitionHash {
-        self.hash.get_or_init(|| DefinitionHash::of(&self.definition_text()))
+        self.hash
+            .get_or_init(|| DefinitionHash::compute(&self.definition_text()))
     }
 
     /// The definition as JSON with sorted keys. The same definition always has the same text.

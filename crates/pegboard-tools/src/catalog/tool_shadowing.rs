@@ -72,14 +72,14 @@ fn same_names(tools: &[&Tool]) -> Vec<ListWarning> {
             true => "have the same name",
             false => "have names that look alike",
         };
-        let message = format!("{} {how}; a model may take one for the other", listed(&tools));
-        ListWarning::new(Code::ToolAmbiguous, message).of_tools(names(&tools))
+        let message = format!("{} {how}; a model may take one for the other", list(&tools));
+        ListWarning::new(Code::ToolAmbiguous, message).for_tools(names(&tools))
     };
     shared.map(sentence).collect()
 }
 
 /// The names of tools, shortened if there are many.
-fn listed(tools: &[&Tool]) -> String {
+fn list(tools: &[&Tool]) -> String {
     let names: Vec<_> = names(tools).map(|name| format!("`{name}`")).collect();
     match tools.len().saturating_sub(MAX_NAMES) {
         0 => names.join(" and "),
@@ -107,7 +107,7 @@ fn plain(text: &str) -> String {
 }
 
 /// A name that is searched in descriptions, and the tools that have it.
-struct Wanted<'a> {
+struct SearchedName<'a> {
     name: String,
     tools: Vec<&'a Tool>,
 }
@@ -121,9 +121,9 @@ fn mentions(tools: &[&Tool]) -> Vec<ListWarning> {
         .iter()
         .map(|tool| (tool.server.as_str(), plain(&tool.name)))
         .collect();
-    let wanted: Vec<Wanted<'_>> = by_name
+    let wanted: Vec<SearchedName<'_>> = by_name
         .into_iter()
-        .map(|(name, tools)| Wanted { name, tools })
+        .map(|(name, tools)| SearchedName { name, tools })
         .collect();
     // Each name is searched once, even if several servers have it; the text before a match decides whose tool it is. A name that may
     // be an ordinary word counts only after its server's name.
@@ -169,10 +169,10 @@ fn mention_warning(tool: &Tool, mentioned: &[&Tool]) -> Option<ListWarning> {
         1 => "a tool of another server",
         _ => "tools of other servers",
     };
-    let (name, others) = (tool.dotted_name(), listed(mentioned));
+    let (name, others) = (tool.dotted_name(), list(mentioned));
     let message = format!("the description of `{name}` speaks of {others}, {what}");
     let tools = std::iter::once(name).chain(names(mentioned));
-    Some(ListWarning::new(Code::ToolAmbiguous, message).of_tools(tools))
+    Some(ListWarning::new(Code::ToolAmbiguous, message).for_tools(tools))
 }
 
 /// How a text mentions a tool.

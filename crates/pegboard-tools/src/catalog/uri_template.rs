@@ -12,11 +12,11 @@ const MAX_URI: usize = 64 << 10;
 /// A URI template, such as `repo://{owner}/{repo}/contents{/path*}`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct UriTemplate {
-    parts: Vec<Part>,
+    parts: Vec<TemplatePart>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-enum Part {
+enum TemplatePart {
     Literal(String),
     Expression { style: Style, variables: Vec<Variable> },
 }
@@ -106,7 +106,7 @@ impl UriTemplate {
                 return Err(malformed("a brace is closed that was not opened"));
             }
             if open > 0 {
-                parts.push(Part::Literal(rest[..open].to_owned()));
+                parts.push(TemplatePart::Literal(rest[..open].to_owned()));
             }
             let Some(close) = rest[open..].find('}') else {
                 return Err(malformed("a brace is not closed"));
@@ -115,7 +115,7 @@ impl UriTemplate {
             rest = &rest[open + close + 1..];
         }
         if !rest.is_empty() {
-            parts.push(Part::Literal(rest.to_owned()));
+            parts.push(TemplatePart::Literal(rest.to_owned()));
         }
         Ok(Self { parts })
     }
@@ -123,7 +123,7 @@ impl UriTemplate {
     /// The names of its variables in order, each once.
     pub fn variables(&self) -> Vec<&str> {
         let mut names: Vec<&str> = Vec::new();
-        for variable in self.parts.iter().flat_map(Part::variables) {
+        for variable in self.parts.iter().flat_map(TemplatePart::variables) {
             if !names.contains(&variable.name.as_str()) {
                 names.push(&variable.name);
             }
@@ -133,9 +133,9 @@ impl UriTemplate {
 
     /// The names of the required variables. Those in `{?…}`, `{&…}`, `{/…}`, `{.…}`, `{;…}` and `{#…}` are optional.
     pub fn required(&self) -> Vec<&str> {
-        let needs = |part: &&Part| matches!(part, Part::Expression { style, .. } if !style.optional);
+        let needs = |part: &&TemplatePart| matches!(part, TemplatePart::Expression { style, .. } if !style.optional);
         let mut names: Vec<&str> = Vec::new();
-        for variable in self.parts.iter().filter(needs).flat_map(Part::variables) {
+        for variable in self.parts.iter().filter(needs).flat_map(TemplatePart::variables) {
             if !names.contains(&variable.name.as_str()) {
                 names.push(&variable.name);
             }
@@ -156,8 +156,8 @@ impl UriTemplate {
         let mut uri = String::new();
         for part in &self.parts {
             match part {
-                Part::Literal(text) => push_encoded(&mut uri, text, true),
-                Part::Expression { style, variables } => push_expression(&mut uri, *style, variables, values)?,
+                TemplatePart::Literal(text) => push_encoded(&mut uri, text, true),
+                TemplatePart::Expression { style, variables } => push_expression(&mut uri, *style, variables, values)?,
             }
             if uri.len() > MAX_URI {
                 return Err(TemplateError::TooLong);
@@ -167,7 +167,7 @@ impl UriTemplate {
     }
 }
 
-impl Part {
+impl TemplatePart {
     fn variables(&self) -> &[Variable] {
         match self {
             Self::Literal(_) => &[],
@@ -176,7 +176,7 @@ impl Part {
     }
 }
 
-fn expression(text: &str) -> Result<Part, &'static str> {
+fn expression(text: &str) -> Result<TemplatePart, &'static str> {
     let (style, names) = match text.split_at_checked(1) {
         Some(("+", names)) => {
             let plain = style("", ",");
@@ -214,7 +214,7 @@ fn expression(text: &str) -> Result<Part, &'static str> {
         }
     };
     let variables = names.split(',').map(variable).collect::<Result<_, _>>()?;
-    Ok(Part::Expression { style, variables })
+    Ok(TemplatePart::Expression { style, variables })
 }
 
 fn variable(text: &str) -> Result<Variable, &'static str> {

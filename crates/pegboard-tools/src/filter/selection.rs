@@ -147,7 +147,7 @@ pub enum BadSelection {
     #[error("the selection names server `{0}` twice")]
     Twice(String),
     /// It names unknown servers.
-    #[error("the selection names {}, and there is no such server", Names(unknown))]
+    #[error("the selection names {}, and there is no such server", NameList(unknown))]
     UnknownServers {
         /// The unknown servers.
         unknown: Vec<String>,
@@ -169,9 +169,9 @@ impl Hint for BadSelection {
 }
 
 /// Displays names as a list.
-struct Names<'a>(&'a [String]);
+struct NameList<'a>(&'a [String]);
 
-impl fmt::Display for Names<'_> {
+impl fmt::Display for NameList<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (at, name) in self.0.iter().enumerate() {
             let before = if at == 0 { "" } else { ", " };

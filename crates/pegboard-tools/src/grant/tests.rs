@@ -31,7 +31,7 @@ fn granted(grants: &Grants, board: &Board) -> Granted {
 
 /// `server.tool` of everything that is granted.
 fn covered(words: &[&str], board: &Board) -> Vec<String> {
-    let granted = granted(&Grants::of_words(words.iter().copied()), board);
+    let granted = granted(&Grants::from_words(words.iter().copied()), board);
     let mut covered = Vec::new();
     for (server, tools) in board {
         let tools = tools.iter().flatten().filter(|tool| granted.covers(server, tool));
@@ -98,7 +98,7 @@ fn each_layer_of_minion_grants_what_its_row_says() {
 #[test]
 fn a_word_that_could_mean_tools_of_two_servers_grants_neither() {
     let board = board(&[("git", &["hub_x"]), ("git_hub", &["x", "y"])]);
-    let granted = granted(&Grants::of_words(["mcp_git_hub_x", "mcp_git_hub_y"]), &board);
+    let granted = granted(&Grants::from_words(["mcp_git_hub_x", "mcp_git_hub_y"]), &board);
     assert!(!granted.covers(&name("git"), "hub_x") && !granted.covers(&name("git_hub"), "x"));
     assert!(granted.covers(&name("git_hub"), "y"), "nobody else has that one");
     assert_eq!(

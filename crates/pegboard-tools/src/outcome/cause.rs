@@ -21,7 +21,7 @@ pub struct Cause {
 
 impl Cause {
     /// The texts of an error and of its sources.
-    pub(super) fn of(error: &(dyn Error + 'static)) -> Self {
+    pub(super) fn new(error: &(dyn Error + 'static)) -> Self {
         let (mut texts, mut next) = (Vec::new(), Some(error));
         while let Some(error) = next.filter(|_| texts.len() < MAX_DEPTH) {
             texts.push(cut(error.to_string()));

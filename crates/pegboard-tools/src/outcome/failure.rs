@@ -139,7 +139,7 @@ impl Failure {
     /// Sets the error below it. The texts of the error and of its sources are kept, at most eight of 4 KiB each.
     #[must_use]
     pub fn caused_by(mut self, error: &(dyn Error + 'static)) -> Self {
-        self.cause = Some(Box::new(Cause::of(error)));
+        self.cause = Some(Box::new(Cause::new(error)));
         self
     }
 

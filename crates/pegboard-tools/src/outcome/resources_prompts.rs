@@ -101,7 +101,7 @@ impl ResourceContents {
 impl<'de> Deserialize<'de> for ResourceContents {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         #[derive(Deserialize)]
-        struct Fields {
+        struct ReadFields {
             uri: String,
             #[serde(default, rename = "mimeType")]
             mime_type: Option<String>,
@@ -112,7 +112,7 @@ impl<'de> Deserialize<'de> for ResourceContents {
             #[serde(flatten)]
             rest: Map<String, Value>,
         }
-        let fields = Fields::deserialize(deserializer)?;
+        let fields = ReadFields::deserialize(deserializer)?;
         let body = match (fields.text, fields.blob) {
             (Some(text), None) => Body::Text(text),
             (None, Some(blob)) => Body::Blob(blob),

@@ -14,7 +14,7 @@ use super::{
 use types::type_word;
 
 /// The kind of value that a keyword has.
-enum Form {
+enum KeywordValue {
     Schema,
     Schemas,
     Named,
@@ -25,7 +25,7 @@ enum Form {
 }
 
 /// Returns the form that the value of a keyword must have to be kept. Returns `None` for keywords that are handled one by one or unknown.
-fn form(keyword: &str) -> Option<Form> {
+fn form(keyword: &str) -> Option<KeywordValue> {
     Some(match keyword {
         "contains"
         | "else"
@@ -34,14 +34,14 @@ fn form(keyword: &str) -> Option<Form> {
         | "propertyNames"
         | "then"
         | "unevaluatedItems"
-        | "unevaluatedProperties" => Form::Schema,
-        "allOf" | "anyOf" | "oneOf" | "prefixItems" => Form::Schemas,
-        "dependentSchemas" | "patternProperties" => Form::Named,
+        | "unevaluatedProperties" => KeywordValue::Schema,
+        "allOf" | "anyOf" | "oneOf" | "prefixItems" => KeywordValue::Schemas,
+        "dependentSchemas" | "patternProperties" => KeywordValue::Named,
         "maxContains" | "maxItems" | "maxLength" | "maxProperties" | "minContains" | "minItems" | "minLength"
-        | "minProperties" => Form::Count,
-        "exclusiveMaximum" | "exclusiveMinimum" | "maximum" | "minimum" | "multipleOf" => Form::Number,
-        "contentEncoding" | "contentMediaType" | "description" | "format" | "pattern" | "title" => Form::Text,
-        "deprecated" | "readOnly" | "uniqueItems" | "writeOnly" => Form::Flag,
+        | "minProperties" => KeywordValue::Count,
+        "exclusiveMaximum" | "exclusiveMinimum" | "maximum" | "minimum" | "multipleOf" => KeywordValue::Number,
+        "contentEncoding" | "contentMediaType" | "description" | "format" | "pattern" | "title" => KeywordValue::Text,
+        "deprecated" | "readOnly" | "uniqueItems" | "writeOnly" => KeywordValue::Flag,
         _ => return None,
     })
 }
@@ -114,22 +114,22 @@ impl Normalizer {
         Ok(schema)
     }
 
-    /// Normalises the value of a keyword that has a [`Form`]. Returns `None` if the value is not of that form.
+    /// Normalises the value of a keyword that has a [`KeywordValue`]. Returns `None` if the value is not of that form.
     fn keyword(&mut self, keyword: &str, value: &Value) -> Result<Option<Value>, Quarantine> {
         Ok(match (form(keyword), value) {
-            (Some(Form::Schema), Value::Object(_) | Value::Bool(_)) => Some(self.schema(value)?.into()),
-            (Some(Form::Schemas), Value::Array(items)) if !items.is_empty() => Some(self.list(items)?),
-            (Some(Form::Named), Value::Object(named)) => {
+            (Some(KeywordValue::Schema), Value::Object(_) | Value::Bool(_)) => Some(self.schema(value)?.into()),
+            (Some(KeywordValue::Schemas), Value::Array(items)) if !items.is_empty() => Some(self.list(items)?),
+            (Some(KeywordValue::Named), Value::Object(named)) => {
                 let mut read = Map::new();
                 for (name, schema) in named {
                     read.insert(name.clone(), self.schema(schema)?.into());
                 }
                 Some(read.into())
             }
-            (Some(Form::Count), value) => values::count(value),
-            (Some(Form::Number), value) => values::number(value),
-            (Some(Form::Text), Value::String(text)) => Some(text.clone().into()),
-            (Some(Form::Flag), Value::Bool(flag)) => Some((*flag).into()),
+            (Some(KeywordValue::Count), value) => values::count(value),
+            (Some(KeywordValue::Number), value) => values::number(value),
+            (Some(KeywordValue::Text), Value::String(text)) => Some(text.clone().into()),
+            (Some(KeywordValue::Flag), Value::Bool(flag)) => Some((*flag).into()),
             _ => None,
         })
     }

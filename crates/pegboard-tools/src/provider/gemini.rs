@@ -227,7 +227,7 @@ impl Gemini {
     fn kept(&mut self, own: &Schema, done: &[&str]) -> Schema {
         let is_integer = own.get("type") == Some(&Value::from("integer"));
         conversion_steps::keywords(own, done, &mut self.lost, |keyword, value| match (keyword, value) {
-            ("format", Value::String(format)) if FORMATS.contains(&format.as_str()) => copied(keyword, value),
+            ("format", Value::String(format)) if FORMATS.contains(&format.as_str()) => copy(keyword, value),
             ("exclusiveMinimum", bound) if is_integer && bound.is_i64() && !own.contains_key("minimum") => {
                 let least = bound.as_i64().unwrap_or(0).saturating_add(1);
                 Some(("minimum".to_owned(), least.into()))
@@ -236,7 +236,7 @@ impl Gemini {
                 let most = bound.as_i64().unwrap_or(0).saturating_sub(1);
                 Some(("maximum".to_owned(), most.into()))
             }
-            _ if keyword == "type" || TAKEN.contains(&keyword) || BOUNDS.contains(&keyword) => copied(keyword, value),
+            _ if keyword == "type" || TAKEN.contains(&keyword) || BOUNDS.contains(&keyword) => copy(keyword, value),
             _ => None,
         })
     }
@@ -309,6 +309,6 @@ fn fits_type(keyword: &str, branch: &Schema) -> bool {
     }
 }
 
-fn copied(keyword: &str, value: &Value) -> Option<(String, Value)> {
+fn copy(keyword: &str, value: &Value) -> Option<(String, Value)> {
     Some((keyword.to_owned(), value.clone()))
 }

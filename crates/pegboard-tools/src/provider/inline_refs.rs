@@ -34,7 +34,7 @@ const ONE_OR_MANY: &[&str] = &[
 const BY_NAME: &[&str] = &["dependencies", "dependentSchemas", "patternProperties", "properties"];
 
 /// Returns the schema without references and without definitions.
-pub(super) fn inlined(schema: &Value) -> Value {
+pub(super) fn inline(schema: &Value) -> Value {
     let mut anchors = HashMap::new();
     find_anchors(schema, &mut anchors);
     for max_refs in REF_DEPTHS {
@@ -174,7 +174,7 @@ impl<'a> Inliner<'a> {
         if !base.is_empty() && base.trim_end_matches('#') != own.trim_end_matches('#') {
             return None;
         }
-        let fragment = decoded(fragment);
+        let fragment = decode(fragment);
         let target = match &*fragment {
             pointer if pointer.is_empty() || pointer.starts_with('/') => self.root.pointer(pointer)?,
             anchor => *self.anchors.get(anchor)?,
@@ -207,7 +207,7 @@ fn outline(target: &Value) -> Value {
 }
 
 /// Percent-decodes a fragment.
-fn decoded(fragment: &str) -> Cow<'_, str> {
+fn decode(fragment: &str) -> Cow<'_, str> {
     if !fragment.contains('%') {
         return fragment.into();
     }
@@ -235,7 +235,7 @@ mod tests {
 
     #[expect(clippy::needless_pass_by_value, reason = "rows read better without references")]
     fn check(schema: Value, expected: Value) {
-        assert_eq!(inlined(&schema), expected);
+        assert_eq!(inline(&schema), expected);
     }
 
     #[test]
@@ -311,7 +311,7 @@ mod tests {
         definitions.insert("d20".into(), json!({"type": "string"}));
         let bomb =
             json!({"$defs": definitions, "properties": {"x": {"$ref": "#/$defs/d0"}, "y": {"$ref": "#/$defs/d0"}}});
-        let whole = inlined(&bomb);
+        let whole = inline(&bomb);
         assert!(whole.to_string().len() <= MAX_BYTES);
         assert_eq!(whole["properties"]["x"], whole["properties"]["y"]);
         assert_eq!(whole["properties"]["y"]["properties"]["b"]["type"], "object");

@@ -116,7 +116,7 @@ pub(super) fn hints(mut rest: Map<String, Value>) -> (Option<MetaObject>, Option
         Some(Value::Object(meta)) => Some(MetaObject(meta)),
         _ => None,
     };
-    (meta, parsed(rest.remove("annotations")))
+    (meta, parse(rest.remove("annotations")))
 }
 
 fn from_link(mut link: Resource) -> Content {
@@ -142,7 +142,7 @@ fn to_link(uri: String, mut rest: Map<String, Value>) -> Resource {
     link.description = text("description");
     link.mime_type = text("mimeType");
     link.size = rest.remove("size").and_then(|size| size.as_u64());
-    link.icons = parsed(rest.remove("icons"));
+    link.icons = parse(rest.remove("icons"));
     (link.meta, link.annotations) = hints(rest);
     link
 }
@@ -214,6 +214,6 @@ pub(super) fn json(value: &impl Serialize) -> Value {
 }
 
 /// An optional field, without one that is not as the protocol defines it.
-pub(super) fn parsed<T: DeserializeOwned>(value: Option<Value>) -> Option<T> {
+pub(super) fn parse<T: DeserializeOwned>(value: Option<Value>) -> Option<T> {
     serde_json::from_value(value?).ok()
 }

@@ -6,7 +6,7 @@ use ::rmcp::model::{
 };
 use serde_json::Value;
 
-use super::content::{block, parsed};
+use super::content::{block, parse};
 use crate::{
     catalog::{Prompt, Resource},
     outcome::{Body, Completion, FilledPrompt, PromptMessage, ResourceContents, Role},
@@ -43,7 +43,7 @@ impl From<Prompt> for RmcpPrompt {
         let arguments: Vec<_> = prompt
             .arguments
             .into_iter()
-            .filter_map(|one| parsed(Some(one)))
+            .filter_map(|one| parse(Some(one)))
             .collect();
         let arguments = (!arguments.is_empty()).then_some(arguments);
         let mut converted = Self::new(prompt.name, prompt.description, arguments);

@@ -6,7 +6,7 @@ use ::rmcp::model::{self, MetaObject};
 use serde_json::{Map, Value};
 
 use super::{
-    content::{json, parsed},
+    content::{json, parse},
     not_convertible::NotConvertible,
 };
 use crate::catalog::{Schema, Tool};
@@ -20,13 +20,13 @@ impl From<&Tool> for model::Tool {
         let mut converted = Self::new_with_raw(tool.name.clone(), description, schema(&tool.input_schema));
         converted.title = tool.title.clone();
         converted.output_schema = tool.output_schema.as_ref().map(schema);
-        converted.annotations = parsed(tool.annotations.clone().map(Value::Object));
+        converted.annotations = parse(tool.annotations.clone().map(Value::Object));
         let mut more: Map<String, Value> = tool
             .more
             .as_deref()
             .and_then(|more| serde_json::from_str(more).ok())
             .unwrap_or_default();
-        converted.icons = parsed(more.remove("icons"));
+        converted.icons = parse(more.remove("icons"));
         converted.meta = match more.remove("_meta") {
             Some(Value::Object(meta)) => Some(MetaObject(meta)),
             _ => None,

@@ -14,7 +14,7 @@ pub fn fuse(rankings: &[Vec<usize>], most: usize) -> Vec<(usize, f32)> {
             *scores.entry(*tool).or_default() += 1.0 / (RANK_CONSTANT + place as f32 + 1.0);
         }
     }
-    ranked(scores.into_iter().collect(), most)
+    rank(scores.into_iter().collect(), most)
 }
 
 /// Returns the indices of at most `most` vectors with the highest positive cosine similarity to `question`.
@@ -23,11 +23,11 @@ pub fn nearest(question: &[f32], vectors: &[Arc<[f32]>], most: usize) -> Vec<usi
         let similarity = cosine(question, vector);
         (similarity > 0.0).then_some((at, similarity))
     });
-    let ranked = ranked(similar.collect(), most).into_iter();
+    let ranked = rank(similar.collect(), most).into_iter();
     ranked.map(|(at, _)| at).collect()
 }
 
-fn ranked(mut scores: Vec<(usize, f32)>, most: usize) -> Vec<(usize, f32)> {
+fn rank(mut scores: Vec<(usize, f32)>, most: usize) -> Vec<(usize, f32)> {
     scores.sort_by(|a, b| b.1.total_cmp(&a.1).then(a.0.cmp(&b.0)));
     scores.truncate(most);
     scores

@@ -150,7 +150,7 @@ fn stem(word: &str) -> String {
 pub(super) struct Synonyms(HashMap<String, Vec<String>>);
 
 impl Synonyms {
-    pub(super) fn of(&self, word: &str) -> impl Iterator<Item = &str> {
+    pub(super) fn get(&self, word: &str) -> impl Iterator<Item = &str> {
         self.0.get(word).into_iter().flatten().map(String::as_str)
     }
 }

@@ -3,7 +3,7 @@
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
-use super::{digest::Digest, entry::Entry};
+use super::{digest::Digest, entry::AuditEntry};
 
 /// The first bytes of every file: the format's version, in the header.
 pub(super) const MAGIC: &[u8] = b"{\"audit\":1,";
@@ -37,12 +37,12 @@ struct Header {
 }
 
 #[derive(Serialize)]
-struct Record<'a> {
+struct ChainRecord<'a> {
     #[serde(flatten)]
     link: WrittenLink,
     pid: u32,
     #[serde(flatten)]
-    entry: &'a Entry,
+    entry: &'a AuditEntry,
 }
 
 #[derive(Serialize)]
@@ -73,12 +73,12 @@ impl Link {
 }
 
 /// Lines that continue a chain, before they are written.
-pub(super) struct Lines {
+pub(super) struct ChainedLines {
     pub(super) bytes: Vec<u8>,
     pub(super) end: End,
 }
 
-impl Lines {
+impl ChainedLines {
     pub(super) fn after(end: End) -> Self {
         Self { bytes: Vec::new(), end }
     }
@@ -93,8 +93,8 @@ impl Lines {
         self.add(&header)
     }
 
-    pub(super) fn entry(&mut self, entry: &Entry) -> Result<(), serde_json::Error> {
-        let record = Record {
+    pub(super) fn entry(&mut self, entry: &AuditEntry) -> Result<(), serde_json::Error> {
+        let record = ChainRecord {
             link: self.link(),
             pid: std::process::id(),
             entry,
@@ -115,7 +115,7 @@ impl Lines {
         serde_json::to_writer(&mut self.bytes, line)?;
         self.end = End {
             seq: self.end.seq.saturating_add(1),
-            hash: Digest::of(&self.bytes[start..]),
+            hash: Digest::compute(&self.bytes[start..]),
         };
         self.bytes.push(b'\n');
         Ok(())

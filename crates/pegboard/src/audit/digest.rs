@@ -15,7 +15,7 @@ impl Digest {
     /// The `prev` of the first record of a log.
     pub(super) const ZERO: Self = Self([0; 32]);
 
-    pub(crate) fn of(bytes: &[u8]) -> Self {
+    pub(crate) fn compute(bytes: &[u8]) -> Self {
         Self(Sha256::digest(bytes).into())
     }
 
@@ -83,14 +83,14 @@ mod tests {
     #[test]
     fn a_keyed_digest_is_hmac_sha_256() {
         let key: [u8; 32] = std::array::from_fn(|at| u8::try_from(at).unwrap());
-        assert_eq!(Digest::of(b"{}").keyed(&key).to_string(), HMAC_OF_EMPTY_OBJECT);
+        assert_eq!(Digest::compute(b"{}").keyed(&key).to_string(), HMAC_OF_EMPTY_OBJECT);
     }
 
     const HMAC_OF_EMPTY_OBJECT: &str = "e36e9bba45e92d3b6bf2780dbc58dc30d184b6a2c461349ce0119e80bbc5f07c";
 
     #[test]
     fn a_digest_reads_only_its_own_form() {
-        let digest = Digest::of(b"x");
+        let digest = Digest::compute(b"x");
         assert_eq!(Digest::parse(&digest.to_string()), Some(digest));
         for bad in [
             "",

@@ -102,7 +102,7 @@ pub(crate) enum AuditRule {
 
 impl AuditRule {
     /// The rule behind a refusal that is known by its kind only.
-    pub(crate) fn of(kind: Kind) -> Self {
+    pub(crate) fn from_kind(kind: Kind) -> Self {
         match kind {
             Kind::UnknownTool => Self::UnknownTool,
             Kind::InvalidArguments => Self::Arguments,
@@ -228,7 +228,7 @@ impl AdminChange {
 
 /// One line, without its place in the chain. Fields that do not apply are left out.
 #[derive(Debug, Clone, Default, Serialize)]
-pub(crate) struct Entry {
+pub(crate) struct AuditEntry {
     event: &'static str,
     #[serde(skip_serializing_if = "Option::is_none")]
     view: Option<Arc<str>>,
@@ -295,14 +295,14 @@ struct EndEntry {
     duration_ms: f64,
 }
 
-impl Entry {
+impl AuditEntry {
     /// The decision about a call.
     pub(crate) fn decision(id: &str, tool: &Tool, decision: AuditDecision, rule: Option<AuditRule>) -> Self {
         Self {
             event: "decision",
-            id: Some(bounded(id)),
+            id: Some(bound(id)),
             server: Some(tool.server.clone()),
-            tool: Some(bounded(&tool.name)),
+            tool: Some(bound(&tool.name)),
             definition: Some(tool.definition_hash()),
             decision: Some(decision),
             rule,
@@ -329,10 +329,10 @@ impl Entry {
         let tool = reply.tool.as_deref().filter(|_| is_listed);
         Self {
             event,
-            id: Some(bounded(&reply.id)),
+            id: Some(bound(&reply.id)),
             server: reply.server.clone(),
-            tool: tool.map(bounded),
-            name_hash: tool.is_none().then(|| Digest::of(reply.name.as_bytes())),
+            tool: tool.map(bound),
+            name_hash: tool.is_none().then(|| Digest::compute(reply.name.as_bytes())),
             ..Self::default()
         }
     }
@@ -366,10 +366,10 @@ impl Entry {
     ) -> Self {
         Self {
             event: "call",
-            id: Some(bounded(id)),
+            id: Some(bound(id)),
             server: server.cloned(),
-            tool: tool.map(bounded),
-            name_hash: tool.is_none().then(|| Digest::of(name.as_bytes())),
+            tool: tool.map(bound),
+            name_hash: tool.is_none().then(|| Digest::compute(name.as_bytes())),
             end: Some(Box::new(EndEntry {
                 status: "cancelled",
                 kind: Kind::Cancelled,
@@ -394,7 +394,7 @@ impl Entry {
             outcome: Some(change.outcome),
             ..Self::default()
         };
-        entry.of_view(change.view.as_ref(), change.principal.as_ref())
+        entry.with_view(change.view.as_ref(), change.principal.as_ref())
     }
 
     /// A gap: so many records could not be written.
@@ -416,12 +416,12 @@ impl Entry {
     }
 
     /// Sets the view that the call was made through, and whom it was made for.
-    pub(crate) fn of_view(mut self, view: Option<&Arc<str>>, principal: Option<&Principal>) -> Self {
+    pub(crate) fn with_view(mut self, view: Option<&Arc<str>>, principal: Option<&Principal>) -> Self {
         self.view = view.map(|view| match view.len() {
             0..=MAX_NAME => view.clone(),
-            _ => bounded(view).into(),
+            _ => bound(view).into(),
         });
-        self.principal = principal.map(|principal| bounded(principal.as_str()).into());
+        self.principal = principal.map(|principal| bound(principal.as_str()).into());
         self
     }
 
@@ -433,10 +433,10 @@ impl Entry {
 
 impl ArgumentsEntry {
     /// Hashes arguments as they are sent, and reduces them to names and types.
-    pub(crate) fn of(arguments: &Arguments, tool: &Tool) -> Self {
+    pub(crate) fn new(arguments: &Arguments, tool: &Tool) -> Self {
         let text = arguments.as_str();
         let mut entry = Self {
-            hash: Digest::of(text.as_bytes()),
+            hash: Digest::compute(text.as_bytes()),
             bytes: text.len(),
             shape: BTreeMap::new(),
             undeclared: 0,
@@ -471,10 +471,10 @@ fn type_of(value: &str) -> &'static str {
 
 fn patterns(counts: &Counts) -> BTreeMap<String, usize> {
     let counts = counts.iter().take(MAX_PATTERNS);
-    counts.map(|(name, count)| (bounded(name), count)).collect()
+    counts.map(|(name, count)| (bound(name), count)).collect()
 }
 
-fn bounded(text: &str) -> String {
+fn bound(text: &str) -> String {
     text[..text.floor_char_boundary(MAX_NAME)].to_owned()
 }
 

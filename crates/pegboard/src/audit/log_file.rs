@@ -10,9 +10,9 @@ use std::{
 };
 
 use super::{
-    chain::{End, Lines, Link, MAGIC, MAX_LINE},
+    chain::{ChainedLines, End, Link, MAGIC, MAX_LINE},
     digest::Digest,
-    entry::Entry,
+    entry::AuditEntry,
     state_file::{Head, StateFile},
 };
 use pegboard_base::private_file;
@@ -37,7 +37,7 @@ struct Tail {
 }
 
 /// Appends records under the log's lock.
-pub(crate) fn append(config: &AuditConfig, entries: &mut [Entry]) -> io::Result<()> {
+pub(crate) fn append(config: &AuditConfig, entries: &mut [AuditEntry]) -> io::Result<()> {
     let mut state = StateFile::lock(&config.file)?;
     for entry in entries.iter_mut() {
         let arguments = entry.arguments.as_mut().map(|arguments| &mut arguments.hash);
@@ -71,12 +71,12 @@ pub(crate) fn append(config: &AuditConfig, entries: &mut [Entry]) -> io::Result<
         file = private_file::append(&config.file)?;
         length = 0;
     }
-    let mut lines = Lines::after(last);
+    let mut lines = ChainedLines::after(last);
     if length == 0 {
         lines.header()?;
     } else if let Some(torn) = tail.torn {
         lines.bytes.push(b'\n');
-        lines.entry(&Entry::recovered(torn))?;
+        lines.entry(&AuditEntry::recovered(torn))?;
     }
     for entry in entries.iter() {
         lines.entry(entry)?;
@@ -115,12 +115,12 @@ fn read_tail(file: &mut File, length: u64) -> io::Result<Tail> {
         let start = lines.iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1);
         let line = &lines[start..];
         let seq = Link::parse(line)?.seq;
-        let hash = Digest::of(line);
+        let hash = Digest::compute(line);
         Some(End { seq, hash })
     });
     Ok(Tail {
         last,
-        torn: (!rest.is_empty()).then(|| Digest::of(rest)),
+        torn: (!rest.is_empty()).then(|| Digest::compute(rest)),
         is_blank: whole == 0 && length < MAX_LINE as u64,
     })
 }

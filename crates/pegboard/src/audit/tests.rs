@@ -31,7 +31,7 @@ impl Log {
     }
 
     fn append(&self, records: u64) {
-        let mut entries: Vec<Entry> = (1..=records).map(Entry::lost).collect();
+        let mut entries: Vec<AuditEntry> = (1..=records).map(AuditEntry::lost).collect();
         log_file::append(&self.config, &mut entries).unwrap();
     }
 
@@ -72,7 +72,7 @@ fn a_log_of_many_batches_verifies() {
         (7, 1, 7, 1 + 6 + 3)
     );
     assert!(check.has_state && !check.is_last_torn && check.torn == 0);
-    assert_eq!(check.head, Digest::of(log.lines()[6].as_bytes()).to_string());
+    assert_eq!(check.head, Digest::compute(log.lines()[6].as_bytes()).to_string());
 }
 
 #[test]
@@ -281,7 +281,7 @@ fn another_file_is_not_written_to() {
     let log = Log::new();
     log.append(1);
     fs::write(&log.config.file, "export PATH=/bin\n").unwrap();
-    let refused = log_file::append(&log.config, &mut [Entry::lost(1)]).unwrap_err();
+    let refused = log_file::append(&log.config, &mut [AuditEntry::lost(1)]).unwrap_err();
     assert_eq!(refused.to_string(), "it is no audit log");
     assert_eq!(fs::read_to_string(&log.config.file).unwrap(), "export PATH=/bin\n");
 }
@@ -291,7 +291,7 @@ fn another_file_is_not_written_to() {
 fn links_and_files_that_others_may_write_are_refused() {
     use std::os::unix::fs::{PermissionsExt as _, chown, symlink};
 
-    let refused = |log: &Log| log_file::append(&log.config, &mut [Entry::lost(1)]).is_err();
+    let refused = |log: &Log| log_file::append(&log.config, &mut [AuditEntry::lost(1)]).is_err();
     for which in [0, 1] {
         let path = |log: &Log| [log.config.file.clone(), log.state()][which].clone();
         let log = Log::new();
@@ -322,6 +322,6 @@ fn a_writer_does_not_wait_for_long_for_a_lock_that_is_never_released() {
     let log = Log::new();
     log.append(1);
     let _lock = state_file::StateFile::lock(&log.config.file).unwrap();
-    let refused = log_file::append(&log.config, &mut [Entry::lost(1)]).unwrap_err();
+    let refused = log_file::append(&log.config, &mut [AuditEntry::lost(1)]).unwrap_err();
     assert_eq!(refused.kind(), std::io::ErrorKind::TimedOut);
 }

@@ -182,7 +182,7 @@ struct Verifier {
 }
 
 /// A line, its number and whether it is complete.
-struct Line {
+struct LogLine {
     bytes: Vec<u8>,
     number: u64,
     is_whole: bool,
@@ -198,7 +198,7 @@ impl Verifier {
     }
 
     fn file(&mut self, file: File, path: &Path, is_last: bool) -> io::Result<()> {
-        let mut lines = Lines {
+        let mut lines = LogLines {
             file: BufReader::new(file),
             number: 0,
         };
@@ -209,7 +209,7 @@ impl Verifier {
                 self.check.is_last_torn = true;
                 return Ok(());
             }
-            let hash = Digest::of(&line.bytes);
+            let hash = Digest::compute(&line.bytes);
             let follows = next.as_ref().and_then(|next| Link::parse(&next.bytes));
             let is_torn = follows.is_some_and(|link| {
                 link.event == "recovered" && link.torn.as_deref().and_then(Digest::parse) == Some(hash)
@@ -230,7 +230,7 @@ impl Verifier {
     }
 
     /// Verifies that a record follows the one before.
-    fn link(&mut self, path: &Path, line: &Line, link: &Link, hash: Digest) {
+    fn link(&mut self, path: &Path, line: &LogLine, link: &Link, hash: Digest) {
         if let Some(end) = self.end {
             let kind = match link.seq {
                 seq if seq <= end.seq => Some(AuditBreakKind::Moved),
@@ -272,13 +272,13 @@ fn lost(line: &[u8]) -> u64 {
 }
 
 /// The lines of a file. A line longer than any record ends the reading of it.
-struct Lines {
+struct LogLines {
     file: BufReader<File>,
     number: u64,
 }
 
-impl Lines {
-    fn next(&mut self) -> io::Result<Option<Line>> {
+impl LogLines {
+    fn next(&mut self) -> io::Result<Option<LogLine>> {
         let mut bytes = Vec::new();
         let mut limited = Read::by_ref(&mut self.file).take(MAX_LINE as u64 + 1);
         limited.read_until(b'\n', &mut bytes)?;
@@ -287,7 +287,7 @@ impl Lines {
         }
         self.number += 1;
         let is_whole = bytes.pop_if(|byte| *byte == b'\n').is_some();
-        Ok(Some(Line {
+        Ok(Some(LogLine {
             bytes,
             number: self.number,
             is_whole,

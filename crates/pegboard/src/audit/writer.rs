@@ -17,7 +17,7 @@ use tokio::{
 };
 
 use super::{
-    entry::Entry,
+    entry::AuditEntry,
     log_file::{self, NotALog},
 };
 use crate::event::{Event, EventSender};
@@ -62,9 +62,9 @@ pub(crate) struct AuditFailure {
 
 #[derive(Debug)]
 enum Message {
-    Record(Box<Entry>),
+    Record(Box<AuditEntry>),
     /// Written before the call is made.
-    Awaited(Box<Entry>, oneshot::Sender<Result<(), Unwritten>>),
+    Awaited(Box<AuditEntry>, oneshot::Sender<Result<(), Unwritten>>),
     Flush(oneshot::Sender<()>),
     /// Finds out whether the log can be written again.
     Retry,
@@ -114,14 +114,14 @@ impl AuditLog {
     }
 
     /// Passes a record to the writer. If too many wait, the record is lost, and the log will say so.
-    pub(crate) fn record(&self, entry: Entry) {
+    pub(crate) fn record(&self, entry: AuditEntry) {
         if self.records.try_send(Message::Record(Box::new(entry))).is_err() {
             self.lost.fetch_add(1, Ordering::Relaxed);
         }
     }
 
     /// Records a decision. If the log is required, waits until it is written, and fails if it cannot be.
-    pub(crate) async fn decide(&self, entry: Entry, deadline: Deadline) -> Result<(), Failure> {
+    pub(crate) async fn decide(&self, entry: AuditEntry, deadline: Deadline) -> Result<(), Failure> {
         if !self.is_required {
             self.record(entry);
             return Ok(());
@@ -136,7 +136,7 @@ impl AuditLog {
     }
 
     /// Records that a change begins, if the log is required, and fails if it cannot be written.
-    pub(crate) async fn begin(&self, entry: impl FnOnce() -> Entry) -> Result<(), Failure> {
+    pub(crate) async fn begin(&self, entry: impl FnOnce() -> AuditEntry) -> Result<(), Failure> {
         if !self.is_required {
             return Ok(());
         }
@@ -148,7 +148,7 @@ impl AuditLog {
     }
 
     /// Waits until a record is written, or fails with the reason.
-    async fn written(&self, entry: Entry, deadline: Deadline) -> Result<(), Unwritten> {
+    async fn written(&self, entry: AuditEntry, deadline: Deadline) -> Result<(), Unwritten> {
         let (written, is_written) = oneshot::channel();
         let writing = async {
             let message = Message::Awaited(Box::new(entry), written);
@@ -254,7 +254,7 @@ impl Writer {
         let mut retries = false;
         let lost = self.lost.swap(0, Ordering::Relaxed);
         if lost > 0 {
-            entries.push(Entry::lost(lost));
+            entries.push(AuditEntry::lost(lost));
         }
         for message in batch {
             match message {
@@ -300,7 +300,7 @@ impl Writer {
         if self.failure.lock().is_none() {
             return;
         }
-        match log_file::append(&self.config, &mut [Entry::lost(self.refused)]) {
+        match log_file::append(&self.config, &mut [AuditEntry::lost(self.refused)]) {
             Ok(()) => self.recovered(),
             Err(error) => self.report(&error.into()),
         }

@@ -208,7 +208,7 @@ impl Builder {
 
     /// Sets the journal of calls in flight, by which a program can tell after a crash which calls may have run.
     pub fn journal(mut self, journal: impl CallJournal) -> Self {
-        self.journal = Journal::of(journal);
+        self.journal = Journal::new(journal);
         self
     }
 
@@ -352,7 +352,7 @@ impl Builder {
             }
         }
         for (name, config) in configured {
-            let others = counted(&servers);
+            let others = count(&servers);
             servers.push(factory.configured(name, config, others));
         }
         for (name, misconfigured) in &self.config.misconfigured {
@@ -361,7 +361,7 @@ impl Builder {
             }
         }
         for (name, dialer, settings) in self.in_process {
-            let others = counted(&servers);
+            let others = count(&servers);
             servers.push(factory.make(name, Target::InProcess(dialer), settings, others));
         }
         drop(early);
@@ -411,7 +411,7 @@ impl std::fmt::Debug for Builder {
 pub struct NoRuntime;
 
 /// How many servers count towards the board's limit: those that are enabled and not refused.
-fn counted(servers: &[Server]) -> usize {
+fn count(servers: &[Server]) -> usize {
     let counts = |server: &&Server| server.is_enabled() && !server.connections().is_refused();
     servers.iter().filter(counts).count()
 }

@@ -185,7 +185,7 @@ impl<'a> ConfigChange<'a> {
             };
             config.servers.insert(name.clone(), server.config().as_ref().clone());
             let outage = Outage::misconfigured(misconfigured);
-            applied.errors.push(Unavailable::of(&server, &outage));
+            applied.errors.push(Unavailable::from_outage(&server, &outage));
         }
     }
 

@@ -77,7 +77,7 @@ async fn hello(tools: &Toolset) {
     assert_eq!(reply.outcome.kind(), Kind::Ok, "{}", reply.text());
 }
 
-fn of(principal: &str) -> View {
+fn view_of(principal: &str) -> View {
     View::new().principal(principal)
 }
 
@@ -119,7 +119,7 @@ async fn only_views_of_the_same_principal_share_a_connection() {
     hello(&anonymous).await;
     hello(&other).await;
     assert_eq!(connections(&handle), 1);
-    let views = ["alice", "alice", "bob"].map(|name| board.toolset_with(of(name)));
+    let views = ["alice", "alice", "bob"].map(|name| board.toolset_with(view_of(name)));
     for view in &views {
         hello(view).await;
     }
@@ -158,22 +158,22 @@ impl Credentials for Panicking {
 #[tokio::test(start_paused = true)]
 async fn views_of_a_principal_share_connections_only_if_their_credentials_are_the_same() {
     let (board, handle) = board(remote());
-    let (unnamed, one) = (of("alice").credentials(Unnamed), Arc::new(Unnamed));
+    let (unnamed, one) = (view_of("alice").credentials(Unnamed), Arc::new(Unnamed));
     let views = [
-        (of("alice"), 1),
-        (of("alice"), 1),
+        (view_of("alice"), 1),
+        (view_of("alice"), 1),
         (unnamed.clone(), 2),
         (unnamed.clone(), 2),
-        (of("alice").credentials(Unnamed), 3),
-        (of("alice").credentials(one.clone()), 4),
-        (of("alice").credentials(one.clone()), 4),
-        (of("alice").credentials(Arc::new(Unnamed)), 5),
-        (of("alice").credentials(Tokens::default()), 6),
-        (of("alice").credentials(Tokens::default()), 6),
-        (of("alice").credentials(Arc::new(Tokens::default())), 6),
-        (of("alice").credentials(Panicking), 7),
-        (of("alice").credentials(Panicking), 8),
-        (of("bob").credentials(one), 9),
+        (view_of("alice").credentials(Unnamed), 3),
+        (view_of("alice").credentials(one.clone()), 4),
+        (view_of("alice").credentials(one.clone()), 4),
+        (view_of("alice").credentials(Arc::new(Unnamed)), 5),
+        (view_of("alice").credentials(Tokens::default()), 6),
+        (view_of("alice").credentials(Tokens::default()), 6),
+        (view_of("alice").credentials(Arc::new(Tokens::default())), 6),
+        (view_of("alice").credentials(Panicking), 7),
+        (view_of("alice").credentials(Panicking), 8),
+        (view_of("bob").credentials(one), 9),
         (unnamed.principal("bob"), 10),
     ];
     let mut open = Vec::new();
@@ -189,7 +189,7 @@ async fn views_of_a_principal_share_connections_only_if_their_credentials_are_th
 #[tokio::test(start_paused = true)]
 async fn servers_whose_credentials_no_view_can_have_again_end_with_their_last_view() {
     let (board, handle) = board(remote());
-    let view = of("alice").credentials(Unnamed);
+    let view = view_of("alice").credentials(Unnamed);
     let tools = [board.toolset_with(view.clone()), board.toolset_with(view.clone())];
     hello(&tools[0]).await;
     drop(tools);
@@ -206,7 +206,7 @@ async fn opening_a_view_of_a_principal_starts_nothing() {
     let mut server = remote();
     server.start = pegboard_config::Start::Eager;
     let (board, handle) = board(server);
-    let _views = ["alice", "bob"].map(|name| board.toolset_with(of(name).credentials(Tokens::default())));
+    let _views = ["alice", "bob"].map(|name| board.toolset_with(view_of(name).credentials(Tokens::default())));
     tokio::time::sleep(LATER).await;
     assert_eq!(connections(&handle), 0);
     board.settle(Duration::from_secs(10)).await;
@@ -235,12 +235,12 @@ async fn a_process_is_shared_unless_credentials_go_into_it() {
     let (board, handle) = board(process());
     hello(&board.toolset()).await;
     for name in ["alice", "bob"] {
-        hello(&board.toolset_with(of(name))).await;
-        hello(&board.toolset_with(of(name).credentials(Tokens::default()))).await;
+        hello(&board.toolset_with(view_of(name))).await;
+        hello(&board.toolset_with(view_of(name).credentials(Tokens::default()))).await;
     }
     assert_eq!(connections(&handle), 1, "no credentials for processes");
     for name in ["alice", "bob", "alice", "bob"] {
-        hello(&board.toolset_with(of(name).credentials(Tokens::for_processes()))).await;
+        hello(&board.toolset_with(view_of(name).credentials(Tokens::for_processes()))).await;
     }
     assert_eq!(connections(&handle), 3, "one process for each principal");
     board.shutdown().await;
@@ -252,7 +252,7 @@ async fn session_scoped_servers_stay_per_view() {
     server.policy.scope = Scope::Session;
     let (board, handle) = board(server);
     for _ in 0..2 {
-        hello(&board.toolset_with(of("alice"))).await;
+        hello(&board.toolset_with(view_of("alice"))).await;
     }
     assert_eq!(connections(&handle), 2);
     board.shutdown().await;
@@ -262,14 +262,14 @@ async fn session_scoped_servers_stay_per_view() {
 async fn a_view_per_request_keeps_the_connection_of_its_principal() {
     let (board, handle) = board(remote());
     for _ in 0..200 {
-        let view = board.toolset_with(of("alice").credentials(Tokens::default()));
+        let view = board.toolset_with(view_of("alice").credentials(Tokens::default()));
         hello(&view).await;
         tokio::time::sleep(Duration::from_secs(30)).await;
     }
     assert_eq!(connections(&handle), 1);
     tokio::time::sleep(LATER).await;
     assert_eq!(board.0.registry.known_principals(), 0);
-    hello(&board.toolset_with(of("alice"))).await;
+    hello(&board.toolset_with(view_of("alice"))).await;
     assert_eq!(connections(&handle), 2);
     board.shutdown().await;
 }
@@ -278,7 +278,7 @@ async fn a_view_per_request_keeps_the_connection_of_its_principal() {
 async fn ten_thousand_principals_that_come_and_go_leave_nothing_behind() {
     let (board, handle) = board(remote());
     for user in 0..10_000_u32 {
-        let view = board.toolset_with(of(&format!("user-{user}")));
+        let view = board.toolset_with(view_of(&format!("user-{user}")));
         // A view that is only opened costs no connection.
         if user % 20 == 0 {
             hello(&view).await;
@@ -303,14 +303,14 @@ async fn ten_thousand_principals_that_come_and_go_leave_nothing_behind() {
 #[tokio::test(start_paused = true)]
 async fn a_principal_who_comes_does_not_make_the_tables_of_others_stale() {
     let (board, _handle) = board(remote());
-    let (first, anonymous) = (board.toolset_with(of("alice")), board.toolset());
+    let (first, anonymous) = (board.toolset_with(view_of("alice")), board.toolset());
     hello(&first).await;
     hello(&anonymous).await;
     let before = (first.revision(), anonymous.revision());
     for user in 0..10 {
-        hello(&board.toolset_with(of(&format!("user-{user}")))).await;
+        hello(&board.toolset_with(view_of(&format!("user-{user}")))).await;
     }
-    hello(&board.toolset_with(of("alice"))).await;
+    hello(&board.toolset_with(view_of("alice"))).await;
     assert_eq!((first.revision(), anonymous.revision()), before);
     board.shutdown().await;
 }
@@ -319,7 +319,7 @@ async fn a_principal_who_comes_does_not_make_the_tables_of_others_stale() {
 async fn status_and_events_name_the_principal() {
     let (board, _handle) = board(remote());
     let mut events = board.events();
-    let view = board.toolset_with(of("alice").name("request-1"));
+    let view = board.toolset_with(view_of("alice").name("request-1"));
     assert_eq!(board.status().servers.len(), 1, "an unused server has no row");
     hello(&view).await;
     let rows = serde_json::to_value(board.status().servers).unwrap();
@@ -350,7 +350,7 @@ async fn status_and_events_name_the_principal() {
 #[tokio::test(start_paused = true)]
 async fn a_new_config_reaches_the_servers_of_principals() {
     let (board, handle) = board(remote());
-    let view = board.toolset_with(of("alice"));
+    let view = board.toolset_with(view_of("alice"));
     hello(&view).await;
     let mut changed = remote();
     changed.start = pegboard_config::Start::Lazy;
@@ -364,7 +364,7 @@ async fn a_new_config_reaches_the_servers_of_principals() {
     assert!(board.disable(&fx()).await);
     let reply = view.call(ToolCall::new("fx.hello")).await;
     assert_ne!(reply.outcome.kind(), Kind::Ok);
-    let late = board.toolset_with(of("bob"));
+    let late = board.toolset_with(view_of("bob"));
     assert_ne!(late.call(ToolCall::new("fx.hello")).await.outcome.kind(), Kind::Ok);
     assert!(board.enable(&fx()).await);
     hello(&view).await;
@@ -391,11 +391,11 @@ async fn a_listing_waits_for_the_catalog_of_its_own_principal() {
         assert!(listing.unavailable.is_empty(), "{:?}", listing.unavailable);
         listing.tools.iter().map(|tool| tool.name.clone()).collect::<Vec<_>>()
     };
-    assert_eq!(names(of("alice")).await, ["fx__of_the_first"]);
+    assert_eq!(names(view_of("alice")).await, ["fx__of_the_first"]);
     handle.change(|script| script.tools = vec![Tool::new("of_the_second")]);
-    assert_eq!(names(of("bob")).await, ["fx__of_the_second"]);
+    assert_eq!(names(view_of("bob")).await, ["fx__of_the_second"]);
     assert_eq!(
-        names(of("alice")).await,
+        names(view_of("alice")).await,
         ["fx__of_the_first"],
         "no listing changed for alice"
     );
@@ -406,7 +406,7 @@ async fn a_listing_waits_for_the_catalog_of_its_own_principal() {
 async fn a_principal_with_refused_credentials_does_not_block_a_new_config() {
     let (board, handle) = board(remote());
     hello(&board.toolset()).await;
-    let view = board.toolset_with(of("alice"));
+    let view = board.toolset_with(view_of("alice"));
     hello(&view).await;
     let before = connections(&handle);
     let mut changed = remote();
@@ -427,11 +427,11 @@ async fn a_principal_with_refused_credentials_does_not_block_a_new_config() {
 #[tokio::test(start_paused = true)]
 async fn the_views_of_a_principal_share_one_route_table() {
     let (board, _handle) = board(remote());
-    let first = board.toolset_with(of("alice"));
+    let first = board.toolset_with(view_of("alice"));
     hello(&first).await;
-    let second = board.toolset_with(of("alice"));
+    let second = board.toolset_with(view_of("alice"));
     assert!(first.has_table_of(&second));
-    assert!(!first.has_table_of(&board.toolset_with(of("bob"))));
+    assert!(!first.has_table_of(&board.toolset_with(view_of("bob"))));
     assert!(!first.has_table_of(&board.toolset()));
     board.shutdown().await;
 }
@@ -452,7 +452,7 @@ impl Credentials for OwnsView {
 #[tokio::test(start_paused = true)]
 async fn providers_that_own_views_are_dropped_without_a_lock() {
     let (board, _handle) = board(remote());
-    let view = |principal: &str| board.toolset_with(of(principal).credentials(OwnsView(board.toolset())));
+    let view = |principal: &str| board.toolset_with(view_of(principal).credentials(OwnsView(board.toolset())));
     let views = [view("ann"), view("ann")];
     drop(views);
     for number in 0..300 {

@@ -10,7 +10,7 @@ use tokio::sync::Semaphore;
 #[cfg(feature = "oauth")]
 use super::sign_in_provider::SignIns;
 use crate::server::{BoardShared, Outage, Server, identity};
-use pegboard_base::{name::ServerName, sync::caught_now};
+use pegboard_base::{name::ServerName, sync::catch_now};
 use pegboard_client::{
     credential::{CallerTokens, CredentialSource, Credentials},
     session::{ClientInfo, DesiredState, EraMemory, Host, Spec},
@@ -146,7 +146,7 @@ impl ServerFactory {
         };
         let provider = self.credentials.as_ref()?;
         let is_process = matches!(**transport, Transport::Stdio(_));
-        let covers = caught_now(|| provider.covers(name, is_process)).unwrap_or_else(|_| {
+        let covers = catch_now(|| provider.covers(name, is_process)).unwrap_or_else(|_| {
             tracing::warn!(server = %name, "the credential provider panicked; it is asked for the server's credentials");
             true
         });

@@ -157,7 +157,7 @@ impl<'a> ServerChanges<'a> {
                 Some(_) if !self.has_room(name) => Err(NotConnected::TooManyServers {
                     most: self.max_servers(),
                 }),
-                Some(outage) => Err(NotConnected::Unreachable(Unavailable::of(&new, &outage))),
+                Some(outage) => Err(NotConnected::Unreachable(Unavailable::from_outage(&new, &outage))),
                 None => {
                     let started = self.start_after_old(&new, mode, was_running).await;
                     started.map_err(NotConnected::Unreachable)
@@ -178,7 +178,7 @@ impl<'a> ServerChanges<'a> {
         let (Ok(_), Some(old)) = (&reached, old) else {
             expected.close().await;
             let error = reached.err();
-            let error = error.unwrap_or_else(|| Unavailable::of(&candidate, &Outage::removed()));
+            let error = error.unwrap_or_else(|| Unavailable::from_outage(&candidate, &Outage::removed()));
             return Err(NotConnected::NotReplaced(error));
         };
         for candidate in &candidates {
@@ -260,7 +260,7 @@ async fn wait_ready(server: &Server) -> Result<(), Unavailable> {
     let deadline = Deadline::within(limits.connect_timeout + limits.list_timeout + MARGIN);
     match server.live(deadline).await {
         Ok(_) => Ok(()),
-        Err(outage) => Err(Unavailable::of(server, &outage)),
+        Err(outage) => Err(Unavailable::from_outage(server, &outage)),
     }
 }
 

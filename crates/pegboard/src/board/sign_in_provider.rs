@@ -132,7 +132,7 @@ impl SignIns {
                 (Some(folder), Some(key)) => TokenStore::open(folder.clone(), Arc::new(FileKey(key.clone()))),
                 #[cfg(feature = "keyring")]
                 (Some(folder), None) if self.uses_keyring => {
-                    TokenStore::open(folder.clone(), Arc::new(pegboard_oauth::KeyringKey::of_system(folder)))
+                    TokenStore::open(folder.clone(), Arc::new(pegboard_oauth::KeyringKey::for_system(folder)))
                 }
                 (Some(folder), None) => TokenStore::open(folder.clone(), Arc::new(PlainText)),
                 (None, _) => TokenStore::in_memory(),

@@ -163,7 +163,7 @@ impl Approvals {
     }
 
     /// Restores stored approvals, such as those that [`Approvals::entries`] returned earlier.
-    pub fn of(entries: impl IntoIterator<Item = Approved>) -> Self {
+    pub fn from_entries(entries: impl IntoIterator<Item = Approved>) -> Self {
         let entries = entries.into_iter().take(MAX_APPROVALS);
         let entries = entries.map(|entry| ((entry.server, entry.tool, entry.principal), entry.definition));
         Self(Arc::new(Mutex::new(entries.collect())))

@@ -1,7 +1,7 @@
 //! Records the verdict on a call in the audit log.
 
 use super::{context::CallContext, verdict::Verdict};
-use crate::audit::{ArgumentsEntry, AuditDecision, AuditRule, Entry};
+use crate::audit::{ArgumentsEntry, AuditDecision, AuditEntry, AuditRule};
 use pegboard_tools::tool_call::ToolCall;
 use pegboard_tools::{args::Arguments, outcome::Failure};
 
@@ -20,9 +20,9 @@ pub(super) async fn record(
         Ok(Some(rule)) => (AuditDecision::Approved, Some(*rule)),
         Err(denied) => (AuditDecision::Denied, Some(denied.rule)),
     };
-    let entry = Entry::decision(&call.id, context.tool(), decision, rule)
-        .of_view(context.view.name.as_ref(), context.view.principal.as_ref())
-        .arguments(ArgumentsEntry::of(arguments, context.tool()));
+    let entry = AuditEntry::decision(&call.id, context.tool(), decision, rule)
+        .with_view(context.view.name.as_ref(), context.view.principal.as_ref())
+        .arguments(ArgumentsEntry::new(arguments, context.tool()));
     log.decide(entry, context.deadline).await
 }
 
@@ -35,12 +35,12 @@ pub(super) fn deny(context: &CallContext<'_>, call: &ToolCall, rule: AuditRule, 
 /// Records the decision about a call that is answered without being made.
 pub(super) fn decided(context: &CallContext<'_>, call: &ToolCall, decision: AuditDecision, rule: AuditRule) {
     if let Some(log) = &context.view.audit {
-        let entry = Entry::decision(&call.id, context.tool(), decision, Some(rule));
+        let entry = AuditEntry::decision(&call.id, context.tool(), decision, Some(rule));
         let entry = match rule {
             // They may not have been parsed.
             AuditRule::Arguments => entry,
-            _ => entry.arguments(ArgumentsEntry::of(&call.arguments, context.tool())),
+            _ => entry.arguments(ArgumentsEntry::new(&call.arguments, context.tool())),
         };
-        log.record(entry.of_view(context.view.name.as_ref(), context.view.principal.as_ref()));
+        log.record(entry.with_view(context.view.name.as_ref(), context.view.principal.as_ref()));
     }
 }

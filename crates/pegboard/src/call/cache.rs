@@ -28,14 +28,14 @@ pub(crate) struct Cache(Mutex<Entries>);
 
 #[derive(Debug, Default)]
 struct Entries {
-    answers: HashMap<CacheKey, Entry>,
+    answers: HashMap<CacheKey, CachedResult>,
     /// The keys from the oldest answer to the newest.
     order: VecDeque<CacheKey>,
     bytes: usize,
 }
 
 #[derive(Debug)]
-struct Entry {
+struct CachedResult {
     answer: Answer,
     bytes: usize,
     until: Instant,
@@ -118,7 +118,7 @@ impl Cache {
             };
             entries.remove(&oldest);
         }
-        let entry = Entry {
+        let entry = CachedResult {
             answer: answer.clone(),
             bytes,
             until: Instant::now() + lifetime,

@@ -39,7 +39,7 @@ struct Repeated {
 }
 
 impl RepeatKey {
-    pub(super) fn of(server: u64, tool: &str, arguments: &Arguments) -> Self {
+    pub(super) fn new(server: u64, tool: &str, arguments: &Arguments) -> Self {
         // Parsing and serialising sorts the keys, so that their order makes no difference.
         let canonical = serde_json::from_str(arguments.as_str()).map(|value: Value| value.to_string());
         let mut hash = Sha256::new();
@@ -119,14 +119,14 @@ mod tests {
     use super::*;
 
     fn key(arguments: &str) -> RepeatKey {
-        RepeatKey::of(1, "t", &Arguments::parse(arguments).unwrap())
+        RepeatKey::new(1, "t", &Arguments::parse(arguments).unwrap())
     }
 
     #[test]
     fn the_order_of_arguments_makes_no_difference() {
         assert_eq!(key(r#"{"a": 1, "b": 2}"#), key(r#"{"b":2,"a":1}"#));
         assert_ne!(key(r#"{"a": 1}"#), key(r#"{"a": 2}"#));
-        assert_ne!(key("{}"), RepeatKey::of(2, "t", &Arguments::default()));
+        assert_ne!(key("{}"), RepeatKey::new(2, "t", &Arguments::default()));
     }
 
     #[tokio::test(start_paused = true)]

@@ -65,18 +65,18 @@ pub(crate) struct MemoryOwner {
 
 /// The memories of a board's principals.
 #[derive(Debug, Default)]
-pub(crate) struct CallMemories(Mutex<Kept>);
+pub(crate) struct CallMemories(Mutex<KeptCalls>);
 
 #[derive(Debug, Default)]
-struct Kept {
-    by_owner: HashMap<MemoryOwner, Entry>,
+struct KeptCalls {
+    by_owner: HashMap<MemoryOwner, RememberedCall>,
     swept: Option<Instant>,
     /// How many were left by the last sweep.
     left: usize,
 }
 
 #[derive(Debug)]
-struct Entry {
+struct RememberedCall {
     memory: CallMemory,
     /// When a toolset was last seen to have it.
     used: Instant,
@@ -87,7 +87,7 @@ impl CallMemories {
     pub(crate) fn open(&self, owner: MemoryOwner) -> CallMemory {
         let now = Instant::now();
         let mut kept = self.0.lock();
-        let entry = kept.by_owner.entry(owner).or_insert_with_key(|owner| Entry {
+        let entry = kept.by_owner.entry(owner).or_insert_with_key(|owner| RememberedCall {
             memory: CallMemory {
                 is_shared: true,
                 ..CallMemory::new(&owner.limits)
@@ -115,10 +115,10 @@ impl CallMemories {
     }
 }
 
-impl Kept {
+impl KeptCalls {
     /// Takes the memories that are not needed any more. Does nothing most of the time, so that opening a toolset costs the same however many
     /// there are.
-    fn sweep(&mut self, now: Instant) -> Vec<Entry> {
+    fn sweep(&mut self, now: Instant) -> Vec<RememberedCall> {
         let is_due = self.swept.is_none_or(|swept| now.duration_since(swept) >= SWEEP);
         if !is_due && self.by_owner.len() <= 2 * self.left + MAX_IDLE {
             return Vec::new();

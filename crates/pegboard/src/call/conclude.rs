@@ -6,7 +6,7 @@ use super::{
     forward,
     guard::CallGuard,
     present,
-    record::Record,
+    record::CallRecord,
 };
 use pegboard_tools::outcome::{Outcome, Reply};
 use pegboard_tools::tool_call::ToolCall;
@@ -15,7 +15,7 @@ use pegboard_tools::tool_call::ToolCall;
 pub(super) async fn conclude(
     context: &CallContext<'_>,
     call: &mut ToolCall,
-    mut record: Record,
+    mut record: CallRecord,
     result: Result<Outcome, CallError>,
 ) -> Reply {
     let outcome = match result {

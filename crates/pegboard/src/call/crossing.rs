@@ -23,7 +23,7 @@ pub(super) fn check<'c>(
     if policy == OnCrossing::Allow {
         return Ok(arguments);
     }
-    let text = unescaped(arguments.as_str());
+    let text = unescape(arguments.as_str());
     let found = match server.masker().crossing(&text) {
         Crossing::Clean => return Ok(arguments),
         Crossing::Found(found) => found,
@@ -68,7 +68,7 @@ pub(crate) fn check_text(server: &Server, what: &str, text: &str) -> Result<(), 
 
 /// Like [`check_text`], for the params of a request as JSON text.
 pub(crate) fn check_params(server: &Server, method: &str, params: &str) -> Result<(), Failure> {
-    check_text(server, method, &unescaped(params))
+    check_text(server, method, &unescape(params))
 }
 
 fn refused(what: &str, server: &Server, found: &Crossed) -> Failure {
@@ -106,7 +106,7 @@ fn describe(server: &Server, found: &Crossed) -> String {
 }
 
 /// Replaces `\u0061` and `\/` in a JSON text by the characters themselves. Text that is hidden so would not be found.
-fn unescaped(json: &str) -> Cow<'_, str> {
+fn unescape(json: &str) -> Cow<'_, str> {
     let mut escapes = memchr::memchr_iter(b'\\', json.as_bytes());
     if !escapes.any(|at| matches!(json.as_bytes().get(at + 1), Some(b'u' | b'/'))) {
         return Cow::Borrowed(json);
@@ -152,7 +152,7 @@ fn escape_at(text: &str) -> (Cow<'_, str>, usize) {
 
 #[cfg(test)]
 mod tests {
-    use super::unescaped;
+    use super::unescape;
 
     #[test]
     fn text_behind_escapes_is_seen_and_json_stays_json() {
@@ -166,12 +166,12 @@ mod tests {
             ),
             (r#"{"a": "\"\u0061"}"#, r#"{"a": "\"a"}"#),
         ] {
-            assert_eq!(unescaped(json), want);
+            assert_eq!(unescape(json), want);
             let parsed = |text: &str| serde_json::from_str::<serde_json::Value>(text).ok();
             assert_eq!(parsed(json), parsed(want), "{json}");
         }
         for broken in ["\\", "\\u", "\\u12", "\\é\\/", "\\u00é0\\/"] {
-            let _ = unescaped(broken);
+            let _ = unescape(broken);
         }
     }
 }

@@ -9,7 +9,7 @@ use super::{
     journal::{JournalEntry, Noted},
     native_caller::with_caller,
     progress,
-    record::Record,
+    record::CallRecord,
     retry::{Next, RetryState, ToolClass},
 };
 use crate::server::Live;
@@ -26,7 +26,7 @@ pub(super) async fn deliver(
     context: &CallContext<'_>,
     call: &ToolCall,
     arguments: &Arguments,
-    record: &mut Record,
+    record: &mut CallRecord,
     keeps_raw: bool,
 ) -> Result<CallResult, CallError> {
     let (server, deadline) = (context.server(), context.deadline);
@@ -148,7 +148,7 @@ impl PreparedCall<'_> {
     }
 
     /// Retries after a fault until there is a result or no retry is allowed.
-    async fn retry(&self, mut live: Live, mut fault: Fault, record: &mut Record) -> Result<CallResult, CallError> {
+    async fn retry(&self, mut live: Live, mut fault: Fault, record: &mut CallRecord) -> Result<CallResult, CallError> {
         let (server, deadline, policy) = (
             self.context.server(),
             self.context.deadline,

@@ -5,7 +5,7 @@ use std::{collections::HashMap, fmt, future::Future, pin::Pin, sync::Arc, time::
 use sha2::{Digest, Sha256};
 use tokio::{sync::Semaphore, time::Instant};
 
-use pegboard_base::sync::{Mutex, Panicked, caught};
+use pegboard_base::sync::{Mutex, Panicked, catch};
 
 /// How long a search waits for vectors. Vectors that arrive in time are cached, even if others are late.
 const TIMEOUT: Duration = Duration::from_secs(5);
@@ -79,7 +79,7 @@ impl Embeddings {
     }
 
     /// Returns the vectors of a query and of these tools, if all of them arrive in time.
-    pub(crate) async fn of(&self, question: &str, tools: &[String]) -> Option<Vectors> {
+    pub(crate) async fn embed(&self, question: &str, tools: &[String]) -> Option<Vectors> {
         if self
             .state
             .lock()
@@ -139,7 +139,7 @@ impl Embeddings {
     /// Requests a vector for each text and validates them.
     async fn request(&self, texts: Vec<String>) -> Result<Vec<Arc<[f32]>>, String> {
         let wanted = texts.len();
-        let embedding = caught(async { self.embedder.embed(texts).await });
+        let embedding = catch(async { self.embedder.embed(texts).await });
         let vectors = embedding
             .await
             .unwrap_or_else(|Panicked| Err("the embedder panicked".to_owned()))?;
@@ -223,13 +223,13 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn the_vector_of_a_text_is_asked_for_once() {
         let (embeddings, asked) = embeddings(Duration::ZERO);
-        let found = embeddings.of("why", &tools(10)).await.unwrap();
+        let found = embeddings.embed("why", &tools(10)).await.unwrap();
         assert_eq!((found.question.as_ref(), found.tools.len()), (&[3.0][..], 10));
         assert_eq!(asked.load(Ordering::SeqCst), 11);
-        embeddings.of("who", &tools(12)).await.unwrap();
+        embeddings.embed("who", &tools(12)).await.unwrap();
         assert_eq!(asked.load(Ordering::SeqCst), 11 + 3);
         let (two, three) = (tools(20), tools(20));
-        let (one, other) = tokio::join!(embeddings.of("a", &two), embeddings.of("b", &three));
+        let (one, other) = tokio::join!(embeddings.embed("a", &two), embeddings.embed("b", &three));
         assert!(one.is_some() && other.is_some());
         assert_eq!(asked.load(Ordering::SeqCst), 14 + 8 + 2);
     }
@@ -240,18 +240,18 @@ mod tests {
         let (embeddings, _) = embeddings(Duration::from_secs(2));
         let tools = tools(3 * BATCH);
         let started = Instant::now();
-        assert_eq!(embeddings.of("why", &tools).await, None);
+        assert_eq!(embeddings.embed("why", &tools).await, None);
         assert_eq!(started.elapsed(), TIMEOUT);
-        assert!(embeddings.of("why", &tools).await.is_some());
+        assert!(embeddings.embed("why", &tools).await.is_some());
     }
 
     #[tokio::test(start_paused = true)]
     async fn a_failing_embedder_is_not_called_for_a_while() {
         let (embeddings, asked) = embeddings(Duration::from_secs(1));
-        assert_eq!(embeddings.of("bad", &[]).await, None);
-        assert_eq!(embeddings.of("good", &[]).await, None);
+        assert_eq!(embeddings.embed("bad", &[]).await, None);
+        assert_eq!(embeddings.embed("good", &[]).await, None);
         assert_eq!(asked.load(Ordering::SeqCst), 1);
         tokio::time::advance(PAUSE).await;
-        assert!(embeddings.of("good", &[]).await.is_some());
+        assert!(embeddings.embed("good", &[]).await.is_some());
     }
 }

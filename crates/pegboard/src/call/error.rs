@@ -2,7 +2,7 @@
 
 use std::{sync::Arc, time::Duration};
 
-use crate::server::{Open, Outage, Refused, Server};
+use crate::server::{BreakerOpen, Outage, Refused, Server};
 use pegboard_base::{
     diagnosis::{Cause, Code, Diagnosis, Place, Step},
     hint::Hint,
@@ -19,7 +19,7 @@ pub(super) enum CallError {
     /// The call was not executed, for this reason.
     Refused(Failure),
     Queue(Refused),
-    BreakerOpen(Open),
+    BreakerOpen(BreakerOpen),
     Outage(Arc<Outage>),
     Fault(Fault),
 }
@@ -36,8 +36,8 @@ impl From<Refused> for CallError {
     }
 }
 
-impl From<Open> for CallError {
-    fn from(open: Open) -> Self {
+impl From<BreakerOpen> for CallError {
+    fn from(open: BreakerOpen) -> Self {
         Self::BreakerOpen(open)
     }
 }
@@ -83,7 +83,7 @@ impl CallError {
             Self::Outage(outage) => Outcome::Refused(unavailable(name.as_str(), &outage)),
             Self::Fault(fault) => {
                 let connections = server.connections();
-                let outcome = hinted(of_fault(&fault, tool), connections.credentials_hint(&fault));
+                let outcome = add_hint(explain_fault(&fault, tool), connections.credentials_hint(&fault));
                 diagnosed(outcome, connections.diagnose(name, &fault))
             }
         }
@@ -167,7 +167,7 @@ pub(crate) fn unavailable(server: &str, outage: &Outage) -> Failure {
 }
 
 /// The outcome with another hint, if there is one: what the config says about the server's credentials.
-fn hinted(mut outcome: Outcome, hint: Option<String>) -> Outcome {
+fn add_hint(mut outcome: Outcome, hint: Option<String>) -> Outcome {
     if let (Outcome::Refused(failure) | Outcome::Lost(failure), Some(hint)) = (&mut outcome, hint) {
         failure.hint = Some(hint);
     }
@@ -183,7 +183,7 @@ fn diagnosed(mut outcome: Outcome, diagnosis: Diagnosis) -> Outcome {
 }
 
 /// The outcome of a failed exchange.
-fn of_fault(fault: &Fault, tool: &str) -> Outcome {
+fn explain_fault(fault: &Fault, tool: &str) -> Outcome {
     if let FaultKind::Error(error) = &fault.kind {
         let mut answer = Answer::from_text(format!(
             "the server answered with error {}: {}",
@@ -363,7 +363,7 @@ mod tests {
             retry_after: Some(Duration::from_secs(7)),
         };
         let fault = Fault::from(WireFailure::new(kind, Sent::Rejected, "HTTP 429"));
-        let outcome = of_fault(&fault, "fx.echo");
+        let outcome = explain_fault(&fault, "fx.echo");
         assert_eq!(outcome.retry_after(), Some(Duration::from_secs(7)));
         assert_eq!(outcome.error_code(), None);
         assert_eq!(outcome.source().unwrap().to_string(), "HTTP 429");

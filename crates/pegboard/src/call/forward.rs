@@ -30,11 +30,11 @@ pub(super) fn note_error(context: &CallContext<'_>, error: &CallError) {
 /// Returns what the server answered, by the record of the call.
 pub(crate) fn answered(call: ForwardedCall<'_>, reply: Reply) -> Forwarded {
     if let Some(error) = call.into_error() {
-        return Forwarded::of_error(error);
+        return Forwarded::from_error(error);
     }
     match reply.outcome {
-        Outcome::Done(answer) => Forwarded::Result(of_answer(answer, false)),
-        Outcome::ToolFailed(answer) => Forwarded::Result(of_answer(answer, true)),
+        Outcome::Done(answer) => Forwarded::Result(forward_answer(answer, false)),
+        Outcome::ToolFailed(answer) => Forwarded::Result(forward_answer(answer, true)),
         Outcome::Refused(failure) | Outcome::Lost(failure) => Forwarded::Failed(failure),
     }
 }
@@ -101,13 +101,13 @@ pub(crate) async fn mask_forwarded(
     let masked = present::mask(Outcome::Done(answer), sanitizes(policy), server, deadline);
     match masked.await {
         (Outcome::Done(Answer { raw: Some(raw), .. }), _) => Ok(*raw),
-        (Outcome::Done(answer) | Outcome::ToolFailed(answer), _) => Ok(of_answer(answer, false)),
+        (Outcome::Done(answer) | Outcome::ToolFailed(answer), _) => Ok(forward_answer(answer, false)),
         (Outcome::Refused(failure) | Outcome::Lost(failure), _) => Err(failure),
     }
 }
 
 /// The result in an answer: unparsed, or written from its parts. Structured content stays, because tools with an output schema must have it.
-fn of_answer(answer: Answer, is_error: bool) -> ForwardedResult {
+fn forward_answer(answer: Answer, is_error: bool) -> ForwardedResult {
     if let Some(raw) = answer.raw {
         return *raw;
     }

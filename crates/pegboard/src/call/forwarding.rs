@@ -158,7 +158,7 @@ impl Forwarding {
 }
 
 impl Forwarded {
-    pub(crate) fn of_error(error: ServerError) -> Self {
+    pub(crate) fn from_error(error: ServerError) -> Self {
         let RpcError {
             code, message, data, ..
         } = error.error;

@@ -7,7 +7,7 @@ use tokio::time::Instant;
 
 use super::{audience::Audience, route::resolved::Route, view::View};
 use crate::{
-    audit::{AuditDecision, AuditRule, Entry},
+    audit::{AuditDecision, AuditEntry, AuditRule},
     event::{CallEnd, Event},
     metrics::ServerCounters,
 };
@@ -75,7 +75,7 @@ impl<'a> CallGuard<'a> {
     /// Begins a call whose tool is not known yet. `CallCreated` is sent once it is known, or with [`CallGuard::create`].
     pub(crate) fn open(view: &'a View, call: &ToolCall, started: Instant) -> Self {
         Self {
-            info: (view.events.has_subscribers() || view.audit.is_some()).then(|| Box::new(CallInfo::of(call))),
+            info: (view.events.has_subscribers() || view.audit.is_some()).then(|| Box::new(CallInfo::new(call))),
             view: BorrowedOrShared::Borrowed(view),
             counters: Counters::Unrouted,
             started,
@@ -138,7 +138,7 @@ impl<'a> CallGuard<'a> {
     pub(crate) fn complete(self, reply: &Reply) {
         if let Counters::BuiltIn = self.counters {
             let (decision, rule) = match &reply.outcome {
-                Outcome::Refused(failure) => (AuditDecision::Denied, Some(AuditRule::of(failure.kind))),
+                Outcome::Refused(failure) => (AuditDecision::Denied, Some(AuditRule::from_kind(failure.kind))),
                 _ => (AuditDecision::Allowed, None),
             };
             self.decide(reply, true, decision, rule);
@@ -166,8 +166,8 @@ impl<'a> CallGuard<'a> {
 
     fn decide(&self, reply: &Reply, is_listed: bool, decision: AuditDecision, rule: Option<AuditRule>) {
         if let Some(log) = &self.view.audit {
-            let entry = Entry::unrouted_decision(reply, is_listed, decision, rule);
-            log.record(entry.of_view(self.view.name.as_ref(), self.view.principal.as_ref()));
+            let entry = AuditEntry::unrouted_decision(reply, is_listed, decision, rule);
+            log.record(entry.with_view(self.view.name.as_ref(), self.view.principal.as_ref()));
         }
     }
 
@@ -180,7 +180,9 @@ impl<'a> CallGuard<'a> {
             .events
             .send(|| Event::completed(reply, self.view.principal.as_ref()));
         if let Some(log) = &self.view.audit {
-            log.record(Entry::ended(reply, is_listed).of_view(self.view.name.as_ref(), self.view.principal.as_ref()));
+            log.record(
+                AuditEntry::ended(reply, is_listed).with_view(self.view.name.as_ref(), self.view.principal.as_ref()),
+            );
         }
         if reply.untrusted
             && let Some(server) = &reply.server
@@ -213,8 +215,8 @@ impl<'a> CallGuard<'a> {
         if let Some(info) = self.info.take() {
             if let Some(log) = &self.view.audit {
                 let (server, tool) = (info.server.as_ref(), info.tool.as_deref());
-                let entry = Entry::cancelled(&info.id, &info.name, server, tool, took);
-                log.record(entry.of_view(self.view.name.as_ref(), self.view.principal.as_ref()));
+                let entry = AuditEntry::cancelled(&info.id, &info.name, server, tool, took);
+                log.record(entry.with_view(self.view.name.as_ref(), self.view.principal.as_ref()));
             }
             tracing::info!(id = %info.id, kind = Kind::Cancelled.as_str(), latency = ?took, "call dropped");
             let end = CallEnd {
@@ -256,7 +258,7 @@ fn is_outage(kind: Kind) -> bool {
 }
 
 impl CallInfo {
-    fn of(call: &ToolCall) -> Self {
+    fn new(call: &ToolCall) -> Self {
         let name = &call.name[..call.name.floor_char_boundary(MAX_NAME)];
         Self {
             id: call.id.clone(),

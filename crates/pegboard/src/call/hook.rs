@@ -9,7 +9,7 @@ use pegboard_base::{
     caller::{Caller, CallerView},
     deadline::Deadline,
     name::ServerName,
-    sync::{Panicked, caught, caught_now},
+    sync::{Panicked, catch, catch_now},
 };
 use pegboard_tools::tool_call::ToolCall;
 use pegboard_tools::{
@@ -54,7 +54,7 @@ impl<'a> Called<'a> {
         Self { server, tool, caller }
     }
 
-    fn of(route: &'a Route, caller: Caller<'a>) -> Self {
+    fn from_route(route: &'a Route, caller: Caller<'a>) -> Self {
         Self::new(route.server.name(), &route.tool, caller)
     }
 }
@@ -129,9 +129,9 @@ impl Hooks {
         for hook in &self.around {
             // Copies, because a hook may change both in the call.
             let (id, meta) = (call.id.clone(), call.meta.clone());
-            let called = Called::of(route, view.caller(&id, &meta));
+            let called = Called::from_route(route, view.caller(&id, &meta));
             // Boxed, because hooks are rare and every call would pay for the space.
-            let running = caught(async { hook.before(called, call).await });
+            let running = catch(async { hook.before(called, call).await });
             let result = Box::pin(deadline.run(running)).await;
             result
                 .unwrap_or_else(|_| {
@@ -143,8 +143,8 @@ impl Hooks {
                 .unwrap_or_else(|Panicked| Err(panicked("a hook")))?;
         }
         let Some(budget) = &self.budget else { return Ok(()) };
-        let called = Called::of(route, view.caller(&call.id, &call.meta));
-        match caught_now(|| budget.allows(called)) {
+        let called = Called::from_route(route, view.caller(&call.id, &call.meta));
+        match catch_now(|| budget.allows(called)) {
             Ok(Ok(())) => Ok(()),
             Ok(Err(why)) => Err(Failure::new(Kind::LimitExceeded, why)),
             Err(Panicked) => Err(panicked("the budget")),
@@ -169,9 +169,9 @@ impl Hooks {
         }
         // A copy, because a hook may change the id of the reply.
         let id = reply.id.clone();
-        let called = Called::of(route, view.caller(&id, meta));
+        let called = Called::from_route(route, view.caller(&id, meta));
         for hook in self.around.iter().rev() {
-            let running = caught(async { hook.after(called, reply).await });
+            let running = catch(async { hook.after(called, reply).await });
             match Box::pin(tokio::time::timeout(AFTER_TIMEOUT, running)).await {
                 Ok(Ok(())) => {}
                 Ok(Err(Panicked)) => {
@@ -185,7 +185,7 @@ impl Hooks {
             }
         }
         if let Some(budget) = &self.budget
-            && caught_now(|| budget.spend(called, reply.text().len().div_ceil(4))).is_err()
+            && catch_now(|| budget.spend(called, reply.text().len().div_ceil(4))).is_err()
         {
             tracing::error!(id = %reply.id, "the budget panicked at a reply");
         }
@@ -200,8 +200,8 @@ impl Hooks {
     ) -> Result<Map<String, Value>, Failure> {
         let mut meta = match &self.meta {
             Some(meta) => {
-                let called = Called::of(route, view.caller(&call.id, &call.meta));
-                caught_now(|| meta(called)).map_err(|Panicked| panicked("the function that adds facts"))?
+                let called = Called::from_route(route, view.caller(&call.id, &call.meta));
+                catch_now(|| meta(called)).map_err(|Panicked| panicked("the function that adds facts"))?
             }
             None => Map::new(),
         };

@@ -4,7 +4,7 @@ use std::{fmt, sync::Arc};
 
 use jiff::Timestamp;
 
-use pegboard_base::{caller::Principal, name::ServerName, sync::caught_now};
+use pegboard_base::{caller::Principal, name::ServerName, sync::catch_now};
 
 /// Notes the calls in flight. See [`Builder::journal`](crate::Builder::journal).
 ///
@@ -61,14 +61,14 @@ pub struct JournalEntry<'a> {
 pub(crate) struct Journal(Option<Arc<dyn CallJournal>>);
 
 impl Journal {
-    pub(crate) fn of(journal: impl CallJournal) -> Self {
+    pub(crate) fn new(journal: impl CallJournal) -> Self {
         Self(Some(Arc::new(journal)))
     }
 
     /// Why calls cannot be noted now.
     pub(crate) fn problem(&self) -> Option<JournalProblem> {
         let journal = self.0.as_deref()?;
-        caught_now(|| journal.problem()).ok()?
+        catch_now(|| journal.problem()).ok()?
     }
 
     /// Notes a call until the returned value is dropped.
@@ -82,7 +82,7 @@ impl Journal {
             return None;
         }
         // A panic in the program's code must not end the call.
-        let ticket = caught_now(|| journal.begin(&entry())).ok()?;
+        let ticket = catch_now(|| journal.begin(&entry())).ok()?;
         Some(Noted { journal, ticket })
     }
 }
@@ -101,6 +101,6 @@ pub(super) struct Noted<'a> {
 
 impl Drop for Noted<'_> {
     fn drop(&mut self) {
-        let _ = caught_now(|| self.journal.end(self.ticket));
+        let _ = catch_now(|| self.journal.end(self.ticket));
     }
 }

@@ -15,7 +15,7 @@ pub(super) fn admit(context: &CallContext<'_>, arguments: &Arguments) -> Result<
         .tools
         .values()
         .any(has_own_limit)
-        .then(|| tool_policy(policy, tool, context.server().listing().former_names().of(tool)));
+        .then(|| tool_policy(policy, tool, context.server().listing().former_names().get(tool)));
     let of_tool = of_tool.unwrap_or_default();
     if view.rate.is_some() || policy.rate.is_some() || of_tool.rate.is_some() {
         let limited = [
@@ -32,7 +32,7 @@ pub(super) fn admit(context: &CallContext<'_>, arguments: &Arguments) -> Result<
     match of_tool.loop_limit.unwrap_or(policy.loop_limit) {
         0 => Ok(None),
         limit => {
-            let key = RepeatKey::of(context.server().number(), tool, arguments);
+            let key = RepeatKey::new(context.server().number(), tool, arguments);
             let name = || context.tool_name().into_owned();
             view.call_limits.repeat(key, limit, Instant::now(), name)?;
             Ok(Some(key))

@@ -5,7 +5,7 @@ use std::borrow::Cow;
 
 use serde_json::{Value, value::RawValue};
 
-use crate::spill::{Form, Output, Spill, SpillError, select};
+use crate::spill::{Output, OutputFormat, Spill, SpillError, select};
 use pegboard_tools::{
     args::{Arguments, RawFields},
     outcome::{Failure, Kind},
@@ -56,7 +56,7 @@ struct HandleReference {
     /// A JSONPath that selects a part of the output.
     path: Option<String>,
     /// Inserts the output as text or as JSON; `None` keeps its own form.
-    form: Option<Form>,
+    form: Option<OutputFormat>,
 }
 
 impl HandleReference {
@@ -79,8 +79,8 @@ impl HandleReference {
             match (key.as_str(), text.as_str()) {
                 (HANDLE_KEY, _) => reference.name = text,
                 ("path", _) => reference.path = Some(text),
-                ("as", "text") => reference.form = Some(Form::Text),
-                ("as", "json") => reference.form = Some(Form::Json),
+                ("as", "text") => reference.form = Some(OutputFormat::Text),
+                ("as", "json") => reference.form = Some(OutputFormat::Json),
                 _ => return Err(bad(&format!("has `{}` beside it", key.escape_debug()))),
             }
         }
@@ -90,8 +90,8 @@ impl HandleReference {
     /// The JSON that replaces the reference: a string for text output, a value for structured content.
     fn content(&self, output: &Output) -> Result<String, Failure> {
         let as_json = match (&self.form, &output.form) {
-            (Some(Form::Json), _) | (None, Form::Json) => true,
-            (Some(_), _) | (None, Form::Text | Form::Bytes { .. }) => false,
+            (Some(OutputFormat::Json), _) | (None, OutputFormat::Json) => true,
+            (Some(_), _) | (None, OutputFormat::Text | OutputFormat::Bytes { .. }) => false,
         };
         let invalid = |what: String| Failure::new(Kind::InvalidArguments, format!("the handle `{}` {what}", self.name));
         let picked;
@@ -102,7 +102,7 @@ impl HandleReference {
                     select(&output.text, path).map_err(|problem| invalid(format!("has no such path: {problem}")))?;
                 picked = match (as_json || self.form.is_none(), value) {
                     // A string inside JSON stays a string, unless its JSON is requested.
-                    (_, Value::String(text)) if self.form != Some(Form::Json) => return Ok(quoted(&text)),
+                    (_, Value::String(text)) if self.form != Some(OutputFormat::Json) => return Ok(quote(&text)),
                     (true, value) => return Ok(value.to_string()),
                     (false, value) => value.to_string(),
                 };
@@ -110,7 +110,7 @@ impl HandleReference {
             }
         };
         if !as_json {
-            return Ok(quoted(text));
+            return Ok(quote(text));
         }
         match serde_json::from_str::<&RawValue>(text) {
             Ok(value) => Ok(value.get().to_owned()),
@@ -119,7 +119,7 @@ impl HandleReference {
     }
 }
 
-fn quoted(text: &str) -> String {
+fn quote(text: &str) -> String {
     Value::from(text).to_string()
 }
 
@@ -164,7 +164,7 @@ fn write(value: &RawValue, contents: &mut impl Iterator<Item = String>, out: &mu
         Parts::Object(fields) => {
             for (at, (key, field)) in fields.into_iter().enumerate() {
                 out.push(if at == 0 { '{' } else { ',' });
-                out.push_str(&quoted(&key));
+                out.push_str(&quote(&key));
                 out.push(':');
                 write(field, contents, out);
             }
@@ -204,14 +204,14 @@ mod tests {
     use super::*;
     use crate::spill::SpillLimits;
 
-    async fn spilled(form: Form, text: &str) -> (Spill, String) {
+    async fn spilled(form: OutputFormat, text: &str) -> (Spill, String) {
         let spill = Spill::new(SpillLimits::default());
         let text = Arc::new(text.to_owned());
         let handle = spill.keep(Output { form, text }).await.unwrap();
         (spill, handle)
     }
 
-    async fn check(form: Form, text: &str, arguments: &str, expected: &str) {
+    async fn check(form: OutputFormat, text: &str, arguments: &str, expected: &str) {
         let (spill, handle) = spilled(form, text).await;
         let arguments = Arguments::parse(&arguments.replace("OUT", &handle)).unwrap();
         let resolved = resolve(Cow::Owned(arguments), &spill).await.unwrap();
@@ -222,28 +222,28 @@ mod tests {
     async fn text_becomes_a_text_and_structured_content_a_value() {
         let text = "a \"page\"\n";
         check(
-            Form::Text,
+            OutputFormat::Text,
             text,
             r#"{"id": 1, "body": {"$handle": "OUT"}}"#,
             r#"{"id":1,"body":"a \"page\"\n"}"#,
         )
         .await;
         check(
-            Form::Json,
+            OutputFormat::Json,
             r#"{"n":1.10}"#,
             r#"{"x":[{"$handle":"OUT"}]}"#,
             r#"{"x":[{"n":1.10}]}"#,
         )
         .await;
         check(
-            Form::Json,
+            OutputFormat::Json,
             r#"{"n":1}"#,
             r#"{"x":{"$handle":"OUT","as":"text"}}"#,
             r#"{"x":"{\"n\":1}"}"#,
         )
         .await;
         check(
-            Form::Text,
+            OutputFormat::Text,
             "[1, 2]",
             r#"{"x":{"$handle":"OUT","as":"json"}}"#,
             r#"{"x":[1, 2]}"#,
@@ -255,21 +255,21 @@ mod tests {
     async fn a_path_picks_a_part() {
         let json = r#"{"a":[{"b":"x"},{"b":{"c":1}}]}"#;
         check(
-            Form::Text,
+            OutputFormat::Text,
             json,
             r#"{"x":{"$handle":"OUT","path":"$.a[0].b"}}"#,
             r#"{"x":"x"}"#,
         )
         .await;
         check(
-            Form::Json,
+            OutputFormat::Json,
             json,
             r#"{"x":{"$handle":"OUT","path":"$.a[1].b"}}"#,
             r#"{"x":{"c":1}}"#,
         )
         .await;
         check(
-            Form::Json,
+            OutputFormat::Json,
             json,
             r#"{"x":{"$handle":"OUT","path":"$.a[1].b","as":"text"}}"#,
             r#"{"x":"{\"c\":1}"}"#,
@@ -282,7 +282,7 @@ mod tests {
         let arguments =
             r#"{"big": 123456789012345678901, "price": 1.10, "again": {"x": 2, "$other": 3}, "h": {"$handle": "OUT"}}"#;
         let expected = r#"{"big":123456789012345678901,"price":1.10,"again":{"x": 2, "$other": 3},"h":"t"}"#;
-        check(Form::Text, "t", arguments, expected).await;
+        check(OutputFormat::Text, "t", arguments, expected).await;
         let spill = Spill::default();
         let plain = r#"{ "n": 123456789012345678901 }"#;
         let resolved = resolve(Cow::Owned(Arguments::parse(plain).unwrap()), &spill)
@@ -294,7 +294,7 @@ mod tests {
     #[tokio::test]
     async fn a_text_that_only_speaks_of_handles_is_left_alone() {
         check(
-            Form::Text,
+            OutputFormat::Text,
             "t",
             r#"{"say": "use {\"$handle\": 1}"}"#,
             r#"{"say":"use {\"$handle\": 1}"}"#,
@@ -304,7 +304,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_handle_that_cannot_be_used_refuses_the_call() {
-        let (spill, handle) = spilled(Form::Text, "no json").await;
+        let (spill, handle) = spilled(OutputFormat::Text, "no json").await;
         for (arguments, words) in [
             (
                 r#"{"x": {"$handle": "out_0"}}"#.to_owned(),
@@ -342,7 +342,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_few_handles_cannot_make_arguments_of_any_size() {
-        let (spill, handle) = spilled(Form::Text, &"x".repeat(3 << 20)).await;
+        let (spill, handle) = spilled(OutputFormat::Text, &"x".repeat(3 << 20)).await;
         let many = vec![format!(r#"{{"$handle": "{handle}"}}"#); 6].join(",");
         let failure = resolve(
             Cow::Owned(Arguments::parse(&format!(r#"{{"x": [{many}]}}"#)).unwrap()),

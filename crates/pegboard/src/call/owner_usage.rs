@@ -68,10 +68,10 @@ impl Drop for InFlightSlot {
 /// What the principals of a board use of their limits. It outlives their views for as long as a rate is spent, because a client may have a view
 /// for each request.
 #[derive(Debug, Default)]
-pub(crate) struct UsageByPrincipal(Mutex<Known>);
+pub(crate) struct UsageByPrincipal(Mutex<KnownUsage>);
 
 #[derive(Debug, Default)]
-struct Known {
+struct KnownUsage {
     usages: HashMap<Principal, Arc<OwnerUsage>>,
     /// How many entries there are before they are examined again.
     examine_at: usize,
@@ -79,7 +79,7 @@ struct Known {
 
 impl UsageByPrincipal {
     /// What a principal uses; for `None` a usage of its own.
-    pub(crate) fn of(&self, principal: Option<&Principal>) -> Arc<OwnerUsage> {
+    pub(crate) fn get(&self, principal: Option<&Principal>) -> Arc<OwnerUsage> {
         let Some(principal) = principal else {
             return Arc::default();
         };
@@ -94,7 +94,7 @@ impl UsageByPrincipal {
     }
 }
 
-impl Known {
+impl KnownUsage {
     /// Drops the principals without views and without spent rates. That many new ones are needed to get here again, so its cost is constant for
     /// each of them.
     fn drop_unused(&mut self, now: Instant) {
@@ -135,16 +135,18 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn principals_without_views_and_without_spent_rates_are_dropped() {
         let usages = UsageByPrincipal::default();
-        let open: Vec<_> = (0..100).map(|n| usages.of(Some(&format!("open-{n}").into()))).collect();
+        let open: Vec<_> = (0..100)
+            .map(|n| usages.get(Some(&format!("open-{n}").into())))
+            .collect();
         for n in 0..10_000 {
-            let usage = usages.of(Some(&format!("user-{n}").into()));
+            let usage = usages.get(Some(&format!("user-{n}").into()));
             spend(&usage, Duration::from_secs(1));
             drop(usage);
             tokio::time::advance(Duration::from_millis(100)).await;
         }
         assert!(known(&usages) <= MIN_EXAMINED, "{}", known(&usages));
         for (n, usage) in open.iter().enumerate() {
-            assert!(Arc::ptr_eq(usage, &usages.of(Some(&format!("open-{n}").into()))));
+            assert!(Arc::ptr_eq(usage, &usages.get(Some(&format!("open-{n}").into()))));
         }
     }
 
@@ -153,7 +155,7 @@ mod tests {
         let usages = UsageByPrincipal::default();
         for n in 0..5 * MAX_SPENT {
             let day = Duration::from_secs(24 * 3600);
-            spend(&usages.of(Some(&format!("user-{n}").into())), day);
+            spend(&usages.get(Some(&format!("user-{n}").into())), day);
         }
         assert!(known(&usages) <= 2 * MAX_SPENT + 1, "{}", known(&usages));
     }
@@ -162,12 +164,12 @@ mod tests {
     async fn a_spent_rate_outlives_the_views_of_its_principal() {
         let usages = UsageByPrincipal::default();
         let (alice, day) = (Principal::new("alice"), Duration::from_secs(24 * 3600));
-        spend(&usages.of(Some(&alice)), day);
+        spend(&usages.get(Some(&alice)), day);
         for n in 0..2 * MIN_EXAMINED {
-            let _ = usages.of(Some(&format!("user-{n}").into()));
+            let _ = usages.get(Some(&format!("user-{n}").into()));
             tokio::time::advance(Duration::from_secs(60)).await;
         }
-        let again = usages.of(Some(&alice));
+        let again = usages.get(Some(&alice));
         let limited = [Some((Limited::View, Rate::new(1, day)))];
         assert!(again.rates.spend(limited, Instant::now(), String::new).is_err());
     }

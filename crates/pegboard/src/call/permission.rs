@@ -6,13 +6,13 @@ use super::{
     context::CallContext,
     hook::panicked,
     limit_check,
-    record::Record,
+    record::CallRecord,
     verdict::{Denied, Verdict},
     view_rules::Proposed,
     visibility::tool_policy,
 };
 use crate::audit::AuditRule;
-use pegboard_base::sync::{Panicked, caught, caught_now};
+use pegboard_base::sync::{Panicked, catch, catch_now};
 use pegboard_config::{Approval, Policy, Taint};
 use pegboard_tools::tool_call::ToolCall;
 use pegboard_tools::{
@@ -30,7 +30,7 @@ pub(super) async fn obtain(
     context: &CallContext<'_>,
     call: &ToolCall,
     arguments: &Arguments,
-    record: &mut Record,
+    record: &mut CallRecord,
 ) -> Result<(), Failure> {
     let verdict = decide(context, call, arguments, record).await;
     let recorded = audit_trail::record(context, call, arguments, &verdict).await;
@@ -38,7 +38,7 @@ pub(super) async fn obtain(
     recorded
 }
 
-async fn decide(context: &CallContext<'_>, call: &ToolCall, arguments: &Arguments, record: &mut Record) -> Verdict {
+async fn decide(context: &CallContext<'_>, call: &ToolCall, arguments: &Arguments, record: &mut CallRecord) -> Verdict {
     run_checks(context, arguments).map_err(|failure| Denied::by(AuditRule::Check, failure))?;
     record.repeat_key = limit_check::admit(context, arguments)?;
     match (requirement(context), taint(context)) {
@@ -117,7 +117,7 @@ fn run_checks(context: &CallContext<'_>, arguments: &Arguments) -> Result<(), Fa
     };
     checks
         .iter()
-        .try_for_each(|check| match caught_now(|| check(&proposed)) {
+        .try_for_each(|check| match catch_now(|| check(&proposed)) {
             Ok(checked) => checked.map_err(|why| refused(&why)),
             Err(Panicked) => Err(panicked("a check")),
         })
@@ -138,7 +138,7 @@ fn requirement(context: &CallContext<'_>) -> Requirement {
     }
     let former = context.server().listing().former_names();
     let only_reads = context.tool().is_read_only(context.route.is_believed(policy));
-    let of_server = requirement_for(context.tool(), only_reads, policy, former.of(&context.tool().name));
+    let of_server = requirement_for(context.tool(), only_reads, policy, former.get(&context.tool().name));
     of_server.max(requirement_in(of_view, only_reads))
 }
 
@@ -166,7 +166,7 @@ fn requirement_in(mode: Approval, only_reads: bool) -> Requirement {
 
 /// The arguments as a person is shown them. Written anew, so that space between them cannot hide any. Only known secrets are masked: what a
 /// pattern matches may be a part of what the person decides about.
-fn shown(context: &CallContext<'_>, arguments: &Arguments) -> String {
+fn show(context: &CallContext<'_>, arguments: &Arguments) -> String {
     let text = match serde_json::from_str::<serde_json::Value>(arguments.as_str()) {
         Ok(value) => value.to_string(),
         Err(_) => arguments.as_str().to_owned(),
@@ -222,7 +222,7 @@ async fn request_approval(context: &CallContext<'_>, call: &ToolCall, arguments:
         let failure = Failure::new(Kind::NotPermitted, message).advice(Advice::Leave);
         return Err(Denied::by(AuditRule::NoApprover, failure.hint(hint)));
     };
-    let shown = shown(context, arguments);
+    let shown = show(context, arguments);
     let limit = rules.approval_timeout().min(context.deadline.remaining());
     let deciding = async {
         let _permit = match approver.asks_one_at_a_time() {
@@ -244,7 +244,7 @@ async fn request_approval(context: &CallContext<'_>, call: &ToolCall, arguments:
             has_changed: past.contains(&PastApproval::Changed),
             is_tainted: rules.taint.is_set(),
         };
-        let decision = caught(async { approver.decide(question).await }).await?;
+        let decision = catch(async { approver.decide(question).await }).await?;
         // Stored before the permit is released, so that the next waiting call sees it.
         let rule = match decision {
             Decision::ForView => {

@@ -11,7 +11,7 @@ use pegboard_tools::tool_call::ToolCall;
 
 /// The data for a reply that is collected while the call runs.
 #[derive(Debug, Clone)]
-pub(super) struct Record {
+pub(super) struct CallRecord {
     started: Instant,
     pub(super) queued: Duration,
     pub(super) attempts: u32,
@@ -27,7 +27,7 @@ pub(super) struct Record {
     pub(super) masked: Counts,
 }
 
-impl Record {
+impl CallRecord {
     pub(super) fn open(context: &CallContext<'_>, call: &mut ToolCall) -> Self {
         tracing::debug!(id = %call.id, server = %context.server().name(), tool = %context.tool().name, "call");
         Self {

@@ -7,11 +7,11 @@ use tokio::time::Instant;
 
 use super::{
     admit::admit, audit_trail, conclude, context::CallContext, crossing, error::CallError, guard::CallGuard,
-    permission, record::Record, route::resolved::Route, view::View,
+    permission, record::CallRecord, route::resolved::Route, view::View,
 };
 use crate::{
     audit::AuditRule,
-    spill::{Form, Output},
+    spill::{Output, OutputFormat},
 };
 use pegboard_tools::outcome::{Answer, Body, Content, Failure, Kind, Outcome, Reply, ResourceContents};
 use pegboard_tools::tool_call::ToolCall;
@@ -30,7 +30,7 @@ where
 {
     let context = CallContext::new(view, route, &call, started);
     let admitted = admit(&context, &mut call).await;
-    let mut record = Record::open(&context, &mut call);
+    let mut record = CallRecord::open(&context, &mut call);
     let result = match admitted {
         Ok(_slot) => read_once(&context, &call, &mut record, read).await,
         Err(failure) => Err(failure.into()),
@@ -42,7 +42,7 @@ where
 async fn read_once<F>(
     context: &CallContext<'_>,
     call: &ToolCall,
-    record: &mut Record,
+    record: &mut CallRecord,
     read: impl FnOnce(String) -> F,
 ) -> Result<Outcome, CallError>
 where
@@ -136,7 +136,7 @@ async fn spill(view: &View, mut whole: Content, mime_type: String, warnings: &mu
     };
     let Some(Value::String(data)) = data else { return whole };
     let output = Output {
-        form: Form::Bytes { mime_type },
+        form: OutputFormat::Bytes { mime_type },
         text: Arc::new(data),
     };
     match view.result_options.spill.keep(output).await {

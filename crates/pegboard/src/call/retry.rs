@@ -43,11 +43,11 @@ impl ToolClass {
             Retry { mode, .. } => mode.as_ref().map(Self::from),
         };
         let operator = Self::by_operator(tool, &policy.tool_retry).or_else(of_server);
-        Self::of(tool, operator.as_ref(), policy.trust)
+        Self::classify(tool, operator.as_ref(), policy.trust)
     }
 
     /// The class of a tool: the operator's setting, then a trusted server's annotations, then `Never`. Its name is not considered.
-    pub(crate) fn of(tool: &Tool, operator: Option<&Self>, trusted: bool) -> Self {
+    pub(crate) fn classify(tool: &Tool, operator: Option<&Self>, trusted: bool) -> Self {
         if let Some(class) = operator {
             return class.clone();
         }
@@ -168,8 +168,8 @@ pub(crate) fn decide(fault: &Fault, class: &ToolClass, attempts: &Attempts, left
 /// The retry that may help after a fault, or `Stop` if the next attempt would fail in the same way.
 fn remedy(fault: &Fault, attempts: &Attempts, delay: Duration) -> Next {
     match &fault.kind {
-        FaultKind::Error(error) => of_error(error.code, attempts),
-        FaultKind::Wire(failure) => of_wire(failure, fault.sent, attempts, delay),
+        FaultKind::Error(error) => decide_by_error(error.code, attempts),
+        FaultKind::Wire(failure) => decide_by_wire(failure, fault.sent, attempts, delay),
         // We closed the session before the call was sent: send it on the next session, if there is one.
         FaultKind::Ended(end) if end.reason == EndReason::Closed && fault.sent == Sent::No => {
             Next::AgainNewSession { after: Duration::ZERO }
@@ -181,7 +181,7 @@ fn remedy(fault: &Fault, attempts: &Attempts, delay: Duration) -> Next {
         FaultKind::Dial(DialError::Spawn(_) | DialError::Tls(_) | DialError::Setting(_) | DialError::NotBuilt(_)) => {
             Next::Stop
         }
-        FaultKind::Dial(DialError::Failed(failure)) => match of_wire(failure, fault.sent, attempts, delay) {
+        FaultKind::Dial(DialError::Failed(failure)) => match decide_by_wire(failure, fault.sent, attempts, delay) {
             Next::AgainSameSession { after } => Next::AgainNewSession { after },
             next => next,
         },
@@ -192,7 +192,7 @@ fn remedy(fault: &Fault, attempts: &Attempts, delay: Duration) -> Next {
 }
 
 /// An error response is final, except the one that reports an outdated tool definition.
-fn of_error(code: i64, attempts: &Attempts) -> Next {
+fn decide_by_error(code: i64, attempts: &Attempts) -> Next {
     if code == code::HEADER_MISMATCH && !attempts.refreshed {
         Next::AgainRefreshed { after: Duration::ZERO }
     } else {
@@ -200,7 +200,7 @@ fn of_error(code: i64, attempts: &Attempts) -> Next {
     }
 }
 
-fn of_wire(failure: &WireFailure, sent: Sent, attempts: &Attempts, delay: Duration) -> Next {
+fn decide_by_wire(failure: &WireFailure, sent: Sent, attempts: &Attempts, delay: Duration) -> Next {
     let again = Next::AgainSameSession { after: delay };
     match &failure.kind {
         FailureKind::Connect(
@@ -221,7 +221,7 @@ fn of_wire(failure: &WireFailure, sent: Sent, attempts: &Attempts, delay: Durati
         FailureKind::NoRoom => Next::Stop,
         FailureKind::SessionGone if attempts.renewed => Next::Stop,
         FailureKind::SessionGone => Next::AgainNewSession { after: Duration::ZERO },
-        FailureKind::Rpc(error) => of_error(error.code, attempts),
+        FailureKind::Rpc(error) => decide_by_error(error.code, attempts),
         FailureKind::Status {
             code: 429 | 503,
             retry_after,

@@ -111,7 +111,7 @@ impl RouteTable {
                     continue;
                 }
             };
-            let definition = known.of(&tool).or_else(|| {
+            let definition = known.get(&tool).or_else(|| {
                 // The tools of one view are no use to others.
                 table.has_compiled |= precedence != Precedence::View;
                 table.define(view, &tool)
@@ -173,7 +173,7 @@ impl RouteTable {
         }
         match self.aliases().find(name) {
             Lookup::One(at) => Routed::To(self.routes[at].clone()),
-            Lookup::Many(indices) => match self.of_highest_precedence(&indices) {
+            Lookup::Many(indices) => match self.highest_precedence(&indices) {
                 Some(route) => Routed::To(route.clone()),
                 None => Routed::Ambiguous(self.shown(&indices)),
             },
@@ -182,7 +182,7 @@ impl RouteTable {
     }
 
     /// Returns the one route of the highest precedence among several, if there is exactly one.
-    fn of_highest_precedence(&self, indices: &[usize]) -> Option<&Arc<Route>> {
+    fn highest_precedence(&self, indices: &[usize]) -> Option<&Arc<Route>> {
         let routes = || indices.iter().filter_map(|at| self.routes.get(*at));
         let highest = routes().map(|route| route.precedence).max()?;
         let mut highest = routes().filter(|route| route.precedence == highest);

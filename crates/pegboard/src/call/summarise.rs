@@ -13,7 +13,7 @@ pub use summariser::{Summariser, Summary, SummaryError, SummaryRequest};
 
 use std::{sync::Arc, time::Duration};
 
-use pegboard_base::sync::{Panicked, caught};
+use pegboard_base::sync::{Panicked, catch};
 use pegboard_config::SummaryModel;
 
 /// Creates a client for the model that the config names.
@@ -36,7 +36,7 @@ pub(super) async fn summary(
     request: &SummaryRequest<'_>,
     limit: Duration,
 ) -> Result<String, SummaryError> {
-    let writing = caught(async { summariser.summarise(request).await });
+    let writing = catch(async { summariser.summarise(request).await });
     let written = match tokio::time::timeout(limit, writing).await {
         Ok(Ok(written)) => written?,
         Ok(Err(Panicked)) => return Err(SummaryError::new("the summariser panicked")),

@@ -16,7 +16,7 @@ use super::{
     output_check,
     owner_usage::InFlightSlot,
     permission, prepare_arguments, present,
-    record::Record,
+    record::CallRecord,
     route::resolved::Route,
     view::View,
 };
@@ -45,7 +45,7 @@ pub struct TaskHandle {
     view: Arc<View>,
     route: Arc<Route>,
     call: ToolCall,
-    record: Record,
+    record: CallRecord,
     /// Ends the call for events and metrics; taken when its reply is built.
     guard: Option<CallGuard<'static>>,
     /// Counts the task among the calls in flight of its owner; taken when its end is seen.
@@ -87,7 +87,7 @@ pub(crate) async fn start_task(
 ) -> Result<TaskHandle, Box<Reply>> {
     let context = CallContext::new(view, &route, &call, started);
     let admitted = admit(&context, &mut call).await;
-    let mut record = Record::open(&context, &mut call);
+    let mut record = CallRecord::open(&context, &mut call);
     let begun = match admitted {
         Ok(slot) => begin(&context, &call, &mut record).await.map(|begun| (slot, begun)),
         Err(failure) => Err(failure.into()),
@@ -140,7 +140,7 @@ pub(crate) async fn attach_task(
     let started = Instant::now();
     let guard = CallGuard::routed(view, &route, &call, started).into_shared(view, &route);
     let context = CallContext::new(view, &route, &call, started);
-    let mut record = Record::open(&context, &mut call);
+    let mut record = CallRecord::open(&context, &mut call);
     record.attempts = 1;
     Ok(TaskHandle {
         view: view.clone(),
@@ -155,7 +155,11 @@ pub(crate) async fn attach_task(
     })
 }
 
-async fn begin(context: &CallContext<'_>, call: &ToolCall, record: &mut Record) -> Result<(Live, Stage), CallError> {
+async fn begin(
+    context: &CallContext<'_>,
+    call: &ToolCall,
+    record: &mut CallRecord,
+) -> Result<(Live, Stage), CallError> {
     let (view, route, deadline) = (context.view, context.route, context.deadline);
     let arguments = prepare_arguments::prepare(context, call, &mut record.warnings).await;
     let arguments = arguments.map_err(|failure| audit_trail::deny(context, call, AuditRule::Arguments, failure))?;
@@ -202,7 +206,7 @@ async fn begin(context: &CallContext<'_>, call: &ToolCall, record: &mut Record) 
 async fn finish(
     context: &CallContext<'_>,
     call: &mut ToolCall,
-    mut record: Record,
+    mut record: CallRecord,
     guard: CallGuard<'_>,
     result: Result<CallResult, CallError>,
 ) -> Reply {

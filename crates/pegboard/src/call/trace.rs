@@ -16,7 +16,7 @@ pub(crate) fn is_traced() -> bool {
 }
 
 /// Runs a call inside a span, and records the outcome in it.
-pub(crate) async fn traced<F: Future<Output = Reply>>(call: ToolCall, run: impl FnOnce(ToolCall) -> F) -> Reply {
+pub(crate) async fn trace<F: Future<Output = Reply>>(call: ToolCall, run: impl FnOnce(ToolCall) -> F) -> Reply {
     let name = &call.name[..call.name.floor_char_boundary(NAME)];
     let span = tracing::info_span!(
         target: "pegboard::call",

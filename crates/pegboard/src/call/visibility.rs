@@ -132,7 +132,7 @@ impl<'a> Visibility<'a> {
         if !tool.for_model {
             return Err(Hidden::NotForModels);
         }
-        let former = server.former.of(name);
+        let former = server.former.get(name);
         let mut names = std::iter::once(name).chain(former.iter().map(String::as_str));
         let is_denied = names.clone().any(|name| server.filter.denies(name));
         let policy = tool_policy(&server.config.policy, name, former);
@@ -385,9 +385,9 @@ impl<'a> Visibility<'a> {
 
 /// The config's settings for a tool, under its name and its former names.
 pub(super) fn tool_policy(policy: &Policy, name: &str, former: &[String]) -> ToolPolicy {
-    let mut of_tool = policy.of_tool(name, fits);
+    let mut of_tool = policy.for_tool(name, fits);
     for name in former {
-        of_tool.or(&policy.of_tool(name, fits));
+        of_tool.or(&policy.for_tool(name, fits));
     }
     of_tool
 }

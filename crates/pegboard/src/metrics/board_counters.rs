@@ -22,14 +22,14 @@ const MAX_REMOVED: usize = 1024;
 #[derive(Debug, Default)]
 pub(crate) struct BoardCounters {
     /// Locked when a server is created, when the counters are read, and by a call of a server that was never ready.
-    names: Mutex<Names>,
+    names: Mutex<CountedNames>,
     pub(crate) unrouted: CallCounters,
     pub(crate) own_tools: CallCounters,
     views: AtomicU64,
 }
 
 #[derive(Debug, Default)]
-struct Names {
+struct CountedNames {
     counts: HashMap<ServerName, NamedCounters>,
     /// How many servers were created.
     created: u64,
@@ -53,7 +53,7 @@ impl NamedCounters {
 
 impl BoardCounters {
     /// The counters of the servers of one name.
-    pub(crate) fn of(&self, name: &ServerName) -> Arc<ServerCounters> {
+    pub(crate) fn get(&self, name: &ServerName) -> Arc<ServerCounters> {
         let mut names = self.names.lock();
         names.created += 1;
         let last = names.created;
@@ -117,7 +117,7 @@ impl BoardCounters {
     }
 }
 
-impl Names {
+impl CountedNames {
     /// Evicts the removed name whose latest server was created first, if too many are kept.
     fn evict_oldest(&mut self) {
         let mut gone = 0;
@@ -154,18 +154,18 @@ mod tests {
     #[test]
     fn a_name_that_comes_back_goes_on_counting() {
         let counters = BoardCounters::default();
-        one_call(&counters.of(&name("a")));
-        one_call(&counters.of(&name("a")));
+        one_call(&counters.get(&name("a")));
+        one_call(&counters.get(&name("a")));
         assert_eq!(counters.read(0, 0).servers[&name("a")].calls.total, 2);
     }
 
     #[test]
     fn the_names_of_servers_that_are_gone_are_bounded_and_the_sum_keeps_their_counts() {
         let counters = BoardCounters::default();
-        let kept = counters.of(&name("kept"));
+        let kept = counters.get(&name("kept"));
         one_call(&kept);
         for n in 0..MAX_REMOVED + 100 {
-            one_call(&counters.of(&name(&format!("s{n}"))));
+            one_call(&counters.get(&name(&format!("s{n}"))));
         }
         let read = counters.read(0, 0);
         assert!(read.servers.len() <= MAX_REMOVED + 1, "{}", read.servers.len());

@@ -105,8 +105,8 @@ impl PinChange {
         changed
             .map(|(field, value)| FieldChange {
                 field: field.clone(),
-                old: old.get(field).and_then(shown),
-                new: shown(value),
+                old: old.get(field).and_then(show),
+                new: show(value),
             })
             .collect()
     }
@@ -128,7 +128,7 @@ impl PinChange {
     }
 }
 
-fn shown(value: &Value) -> Option<String> {
+fn show(value: &Value) -> Option<String> {
     match value {
         Value::Null => None,
         Value::String(text) => Some(text.clone()),

@@ -21,7 +21,7 @@ pub(crate) struct ServerIdentity {
 
 impl ServerIdentity {
     /// The identity of a configured server. Secrets do not count, so that a renewed token does not make it another server.
-    pub(crate) fn of(config: &ServerConfig) -> Self {
+    pub(crate) fn new(config: &ServerConfig) -> Self {
         let secrets = config.secrets();
         let secrets: Vec<&str> = secrets.iter().map(pegboard_base::secret::Secret::expose).collect();
         let without_secrets = |text: &str| {
@@ -29,36 +29,36 @@ impl ServerIdentity {
             known.fold(text.to_owned(), |text, secret| text.replace(secret, HIDDEN))
         };
         match &config.transport {
-            Transport::Stdio(command) => Self::of_command(command, without_secrets),
-            Transport::Remote { kind, endpoint } => Self::of_endpoint(kind.as_str(), endpoint, without_secrets),
+            Transport::Stdio(command) => Self::from_command(command, without_secrets),
+            Transport::Remote { kind, endpoint } => Self::from_endpoint(kind.as_str(), endpoint, without_secrets),
         }
     }
 
     /// The identity of a server in this process. Only the program can tell such servers apart, by their names.
     pub(crate) fn in_process(name: &ServerName) -> Self {
-        Self::new(&["in_process", name.as_str()], format!("in this process: {name}"))
+        Self::from_parts(&["in_process", name.as_str()], format!("in this process: {name}"))
     }
 
-    fn of_command(command: &Command, without_secrets: impl Fn(&str) -> String) -> Self {
+    fn from_command(command: &Command, without_secrets: impl Fn(&str) -> String) -> Self {
         let args: Vec<String> = command.args.iter().map(|arg| without_secrets(arg.expose())).collect();
         let cwd = command.cwd.as_ref().map(|cwd| cwd.to_string_lossy());
         let mut parts = vec!["stdio", command.program.as_str(), "args"];
         parts.extend(args.iter().map(String::as_str));
         parts.extend(["cwd", cwd.as_deref().unwrap_or_default(), "env"]);
         parts.extend(command.env.keys().map(String::as_str));
-        Self::new(&parts, command.program.clone())
+        Self::from_parts(&parts, command.program.clone())
     }
 
-    fn of_endpoint(kind: &str, endpoint: &Endpoint, without_secrets: impl Fn(&str) -> String) -> Self {
+    fn from_endpoint(kind: &str, endpoint: &Endpoint, without_secrets: impl Fn(&str) -> String) -> Self {
         let mut url = endpoint.url.expose().clone();
         // A URL with a host takes a user name and a password, so these cannot fail.
         let _ = url.set_username("");
         let _ = url.set_password(None);
         url.set_fragment(None);
-        Self::new(&[kind, &without_secrets(url.as_str())], endpoint.url.to_string())
+        Self::from_parts(&[kind, &without_secrets(url.as_str())], endpoint.url.to_string())
     }
 
-    fn new(parts: &[&str], shown: String) -> Self {
+    fn from_parts(parts: &[&str], shown: String) -> Self {
         let mut hash = Sha256::new();
         for part in parts {
             hash.update((part.len() as u64).to_le_bytes());
@@ -83,7 +83,7 @@ mod tests {
     fn identity(text: &str) -> ServerIdentity {
         let loaded = Config::from_text(&format!("[servers.x]\n{text}"), Format::Toml, &Env::new(|_| None));
         assert_eq!(loaded.errors().count(), 0, "{:?}", loaded.problems);
-        ServerIdentity::of(&loaded.config.servers.into_values().next().unwrap())
+        ServerIdentity::new(&loaded.config.servers.into_values().next().unwrap())
     }
 
     #[test]

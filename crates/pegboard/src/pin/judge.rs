@@ -51,7 +51,7 @@ pub(crate) fn judge(pins: Pins, pinned: Option<&PinnedServer>, listed: Listed<'_
     let of_instructions = pinned.and_then(|pinned| pinned.instructions.as_ref());
     let instructions = listed.instructions.map(|text| match text {
         "" if of_instructions.is_none() => PinState::Unchanged,
-        text => state(of_instructions, DefinitionHash::of(text), false),
+        text => state(of_instructions, DefinitionHash::compute(text), false),
     });
     let is_missing = |tool: &Tool| pin_of(tool).is_none();
     let has_new = listed.catalog.tools.iter().any(|tool| is_missing(tool))
@@ -77,7 +77,12 @@ pub(crate) fn record(pins: Pins, pinned: &mut PinnedServer, listed: Listed<'_>) 
         }
     }
     if let (Some(text), None) = (listed.instructions, &pinned.instructions) {
-        pinned.instructions = Some(Pin::new(DefinitionHash::of(text), text.to_owned(), false, &mut room));
+        pinned.instructions = Some(Pin::new(
+            DefinitionHash::compute(text),
+            text.to_owned(),
+            false,
+            &mut room,
+        ));
     }
     forget_surplus(pinned, listed.catalog);
 }

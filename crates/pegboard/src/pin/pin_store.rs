@@ -23,10 +23,10 @@ const MAX_FILES: usize = 10_000;
 /// The pins of all servers, in a folder. The files belong to the user alone: links are not followed, and files that others may write are
 /// refused.
 #[derive(Debug, Clone)]
-pub struct PinStore(Place);
+pub struct PinStore(PinFolder);
 
 #[derive(Debug, Clone)]
-enum Place {
+enum PinFolder {
     Folder(PathBuf),
     Memory(Arc<Mutex<HashMap<String, PinnedServer>>>),
 }
@@ -60,19 +60,19 @@ pub enum PinError {
 impl PinStore {
     /// Creates a store in `folder`, which is created with the first file.
     pub fn new(folder: impl Into<PathBuf>) -> Self {
-        Self(Place::Folder(folder.into()))
+        Self(PinFolder::Folder(folder.into()))
     }
 
     /// Creates a store that ends with the program.
     pub(crate) fn in_memory() -> Self {
-        Self(Place::Memory(Arc::default()))
+        Self(PinFolder::Memory(Arc::default()))
     }
 
     /// The pins of all servers, ordered by name. A file that cannot be read is an error.
     pub fn servers(&self) -> Result<Vec<PinnedServer>, PinError> {
         let mut servers: Vec<PinnedServer> = match &self.0 {
-            Place::Memory(servers) => servers.lock().values().cloned().collect(),
-            Place::Folder(folder) => {
+            PinFolder::Memory(servers) => servers.lock().values().cloned().collect(),
+            PinFolder::Folder(folder) => {
                 let mut servers = Vec::new();
                 for file in files(folder)? {
                     servers.extend(read(&file)?);
@@ -87,8 +87,8 @@ impl PinStore {
     /// Removes all pins of a server, by its identity. Returns whether there were any.
     pub fn forget(&self, identity: &str) -> Result<bool, PinError> {
         match &self.0 {
-            Place::Memory(servers) => Ok(servers.lock().remove(identity).is_some()),
-            Place::Folder(folder) => {
+            PinFolder::Memory(servers) => Ok(servers.lock().remove(identity).is_some()),
+            PinFolder::Folder(folder) => {
                 let file = file_of(folder, identity);
                 match std::fs::remove_file(&file) {
                     Ok(()) => Ok(true),
@@ -102,8 +102,8 @@ impl PinStore {
     /// The pins of a server; `None` if it has none.
     pub(crate) fn load(&self, identity: &ServerIdentity) -> Result<Option<PinnedServer>, PinError> {
         match &self.0 {
-            Place::Memory(servers) => Ok(servers.lock().get(&identity.hash).cloned()),
-            Place::Folder(folder) => read(&file_of(folder, &identity.hash)),
+            PinFolder::Memory(servers) => Ok(servers.lock().get(&identity.hash).cloned()),
+            PinFolder::Folder(folder) => read(&file_of(folder, &identity.hash)),
         }
     }
 
@@ -117,10 +117,10 @@ impl PinStore {
         change(&mut pinned);
         pinned.shown.clone_from(&identity.shown);
         match &self.0 {
-            Place::Memory(servers) => {
+            PinFolder::Memory(servers) => {
                 servers.lock().insert(identity.hash.clone(), pinned.clone());
             }
-            Place::Folder(folder) => write(&file_of(folder, &identity.hash), &pinned)?,
+            PinFolder::Folder(folder) => write(&file_of(folder, &identity.hash), &pinned)?,
         }
         Ok(pinned)
     }
@@ -128,7 +128,7 @@ impl PinStore {
     /// Fails if the pins of a server cannot be read, or pins could not be written.
     pub(crate) fn check(&self, identity: &ServerIdentity) -> Result<(), PinError> {
         self.load(identity)?;
-        if let Place::Folder(folder) = &self.0 {
+        if let PinFolder::Folder(folder) = &self.0 {
             let file = folder.join("writable");
             private_file::replace(&file, b"").map_err(|source| PinError::Write { file, source })?;
         }
@@ -137,7 +137,7 @@ impl PinStore {
 
     /// Identifies the content of a server's file.
     pub(crate) fn stamp(&self, identity: &ServerIdentity) -> Stamp {
-        let Place::Folder(folder) = &self.0 else {
+        let PinFolder::Folder(folder) = &self.0 else {
             return Stamp(None);
         };
         let meta = std::fs::symlink_metadata(file_of(folder, &identity.hash));
@@ -215,7 +215,7 @@ mod tests {
     }
 
     fn pinned(store: &PinStore, of: &ServerIdentity, tool: &str) {
-        let pin = Pin::new(DefinitionHash::of(tool), tool.to_owned(), false, &mut 100);
+        let pin = Pin::new(DefinitionHash::compute(tool), tool.to_owned(), false, &mut 100);
         store
             .update(of, |pins| drop(pins.tools.insert(tool.to_owned(), pin)))
             .unwrap();

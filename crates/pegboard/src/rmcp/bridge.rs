@@ -37,7 +37,7 @@ pub(super) async fn run<T: Transport<RoleClient>>(mut transport: T, stream: Dupl
 
 async fn pass_messages<T: Transport<RoleClient>>(transport: &mut T, stream: DuplexStream, stop: &CancellationToken) {
     let (read, mut write) = tokio::io::split(stream);
-    let mut lines = Lines::new(read);
+    let mut lines = OutputLines::new(read);
     // What is to be written to the board. The next message is received once this one is written.
     let mut pending = BytesMut::new();
     let mut sends = FuturesUnordered::new();
@@ -79,13 +79,13 @@ async fn pass_messages<T: Transport<RoleClient>>(transport: &mut T, stream: Dupl
 }
 
 /// The lines that the board writes.
-struct Lines {
+struct OutputLines {
     read: BufReader<ReadHalf<DuplexStream>>,
     line: Vec<u8>,
     is_complete: bool,
 }
 
-impl Lines {
+impl OutputLines {
     fn new(read: ReadHalf<DuplexStream>) -> Self {
         Self {
             read: BufReader::new(read),

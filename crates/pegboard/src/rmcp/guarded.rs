@@ -9,7 +9,7 @@ use ::rmcp::{
     service::{NotificationContext, RequestContext},
 };
 
-use pegboard_base::sync::{Panicked, caught};
+use pegboard_base::sync::{Panicked, catch};
 
 /// A handler whose panics and cancelled requests end only the one request.
 pub(super) struct Guarded<H>(pub(super) H);
@@ -21,7 +21,7 @@ impl<H: ServerHandler> Service<RoleServer> for Guarded<H> {
         context: RequestContext<RoleServer>,
     ) -> Result<ServerResult, ErrorData> {
         let cancelled = context.ct.clone();
-        let handling = Box::pin(caught(async {
+        let handling = Box::pin(catch(async {
             Service::handle_request(&self.0, request, context).await
         }));
         tokio::select! {
@@ -39,7 +39,7 @@ impl<H: ServerHandler> Service<RoleServer> for Guarded<H> {
         notification: ClientNotification,
         context: NotificationContext<RoleServer>,
     ) -> Result<(), ErrorData> {
-        let handling = caught(async { Service::handle_notification(&self.0, notification, context).await });
+        let handling = catch(async { Service::handle_notification(&self.0, notification, context).await });
         Box::pin(handling).await.unwrap_or(Ok(()))
     }
 

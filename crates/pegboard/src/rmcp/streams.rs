@@ -24,7 +24,7 @@ where
     let stop = CancellationToken::new();
     tokio::spawn(serve(theirs, stop.clone()));
     let (read, write) = tokio::io::split(ours);
-    let source = Source {
+    let source = TaskOutput {
         read,
         _stop: stop.drop_guard(),
     };
@@ -32,12 +32,12 @@ where
 }
 
 /// The output of the task. Dropping it stops the task.
-struct Source {
+struct TaskOutput {
     read: ReadHalf<DuplexStream>,
     _stop: DropGuard,
 }
 
-impl AsyncRead for Source {
+impl AsyncRead for TaskOutput {
     fn poll_read(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,

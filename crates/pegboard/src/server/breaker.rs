@@ -28,7 +28,7 @@ pub(crate) struct Breaker(Arc<BreakerInner>);
 /// The breaker is open: the call is refused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("too many attempts have failed; the next one is made in {} s", .retry_after.as_secs_f64().ceil())]
-pub(crate) struct Open {
+pub(crate) struct BreakerOpen {
     /// How long to wait before a retry. Never longer than the breaker stays open.
     pub(crate) retry_after: Duration,
 }
@@ -77,7 +77,7 @@ impl Breaker {
     }
 
     /// Requests permission for an attempt. Report its outcome with the ticket; dropping the ticket reports nothing.
-    pub(crate) fn allow(&self, now: Instant) -> Result<Ticket, Open> {
+    pub(crate) fn allow(&self, now: Instant) -> Result<Ticket, BreakerOpen> {
         if let Some(period) = self.0.fast_path_period() {
             return Ok(Ticket(Admission::Passed { period, failures: 0 }));
         }
@@ -94,7 +94,7 @@ impl Breaker {
     }
 
     /// Like [`Breaker::allow`] with the current time, which is read only if failures have been counted.
-    pub(crate) fn allow_now(&self) -> Result<Ticket, Open> {
+    pub(crate) fn allow_now(&self) -> Result<Ticket, BreakerOpen> {
         match self.0.fast_path_period() {
             Some(period) => Ok(Ticket(Admission::Passed { period, failures: 0 })),
             None => self.allow(Instant::now()),
@@ -317,7 +317,7 @@ impl Circuit {
         }
     }
 
-    fn allow(&mut self, now: Instant) -> Result<Permitted, Open> {
+    fn allow(&mut self, now: Instant) -> Result<Permitted, BreakerOpen> {
         self.half_open_if_due(now);
         let Some(rule) = self.rule else {
             return Ok(Permitted::After { failures: 0 });
@@ -326,10 +326,10 @@ impl Circuit {
             CircuitState::Closed { failures_in_a_row, .. } => Ok(Permitted::After {
                 failures: *failures_in_a_row,
             }),
-            CircuitState::Open { until, .. } => Err(Open {
+            CircuitState::Open { until, .. } => Err(BreakerOpen {
                 retry_after: until.saturating_duration_since(now),
             }),
-            CircuitState::HalfOpen { running, .. } if *running >= rule.probes => Err(Open {
+            CircuitState::HalfOpen { running, .. } if *running >= rule.probes => Err(BreakerOpen {
                 retry_after: PROBING.min(rule.open),
             }),
             CircuitState::HalfOpen { running, .. } => {

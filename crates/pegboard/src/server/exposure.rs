@@ -127,7 +127,7 @@ impl Exposure {
     pub(super) fn warn(&mut self, server: &ServerName, findings: &Findings) {
         let names = |is_one: &dyn Fn(&PinChange) -> bool| {
             let names: Vec<&str> = self.changes.iter().filter(|change| is_one(change)).map(item).collect();
-            (!names.is_empty()).then(|| listed(&names))
+            (!names.is_empty()).then(|| list(&names))
         };
         let changed = names(&|change| change.state != PinState::Unchanged && !change.held);
         let held = names(&|change| change.state != PinState::Unchanged && change.held);
@@ -242,7 +242,7 @@ pub(super) fn changes(
         &findings.instructions,
     );
     let text = listed.instructions.unwrap_or_default();
-    let hash = DefinitionHash::of(text);
+    let hash = DefinitionHash::compute(text);
     let pin = pinned.and_then(|pinned| pinned.instructions.as_ref());
     let is_accepted = pin.is_some_and(|pin| pin.accepted && pin.hash == hash);
     if (state != PinState::Unchanged || !found.is_empty()) && !is_accepted {
@@ -275,7 +275,7 @@ fn item(change: &PinChange) -> &str {
     change.tool.as_deref().unwrap_or("its instructions")
 }
 
-fn listed(names: &[&str]) -> String {
+fn list(names: &[&str]) -> String {
     let shown: Vec<String> = names
         .iter()
         .take(MAX_NAMES)

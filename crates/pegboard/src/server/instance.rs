@@ -44,7 +44,7 @@ impl Server {
             host,
             owner: Some(owner.tag.number),
             target,
-            masker: ours.masker.of_user(owner.tag.number),
+            masker: ours.masker.for_user(owner.tag.number),
             ..ours.clone()
         };
         let history = match is_same_program(self, owner) {

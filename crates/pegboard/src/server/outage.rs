@@ -102,7 +102,7 @@ impl Outage {
 
     /// A failed start. If the first start shows that the peer rejects our requests as invalid or does not speak MCP, the outage is lasting. A
     /// server that was ready before may be in the middle of an update.
-    pub(super) fn of_start(error: &ConnectError, before: Before) -> Self {
+    pub(super) fn from_start(error: &ConnectError, before: Before) -> Self {
         let cause = match cause_of(error) {
             Cause::Failed
                 if before == Before::Nothing
@@ -135,7 +135,7 @@ impl Outage {
     }
 
     /// The session ended.
-    pub(super) fn of_end(end: &WireEnd, is_process: bool) -> Self {
+    pub(super) fn from_end(end: &WireEnd, is_process: bool) -> Self {
         let mut message = end.reason.to_string();
         if let Some(stderr) = &end.stderr {
             message = format!("{message}; its error output ends with:\n{stderr}");

@@ -189,7 +189,7 @@ impl Pool {
         let slots = self.slots.load(Ordering::Relaxed);
         let states: Vec<_> = self
             .links()
-            .map(|link| (link.uses(), LinkState::of(link), link))
+            .map(|link| (link.uses(), LinkState::read(link), link))
             .collect();
         let first = |wanted: LinkState| {
             states
@@ -297,17 +297,17 @@ enum LinkState {
 }
 
 impl LinkState {
-    fn of(link: &Link) -> Self {
+    fn read(link: &Link) -> Self {
         match link.phase() {
             Phase::Ready(_) | Phase::Connecting(_) => Self::Running,
-            Phase::Idle => Self::of_unstarted(link),
-            Phase::Down(outage) if outage.starts_on_call() => Self::of_unstarted(link),
+            Phase::Idle => Self::read_unstarted(link),
+            Phase::Down(outage) if outage.starts_on_call() => Self::read_unstarted(link),
             Phase::Down(_) | Phase::Disabled | Phase::Closed => Self::Down,
         }
     }
 
     /// The state of a connection that a call may start. If a call uses it, that call is about to start it.
-    fn of_unstarted(link: &Link) -> Self {
+    fn read_unstarted(link: &Link) -> Self {
         if link.uses() > 0 {
             Self::Running
         } else {
@@ -317,7 +317,7 @@ impl LinkState {
 }
 
 fn is_well(link: &Link) -> bool {
-    LinkState::of(link) == LinkState::Running
+    LinkState::read(link) == LinkState::Running
 }
 
 /// How many connections a server may have.

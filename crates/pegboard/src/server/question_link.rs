@@ -20,10 +20,10 @@ const PAUSE: Duration = Duration::from_secs(60);
 
 /// The connection of a pool for calls in which the server may send questions.
 #[derive(Debug, Default)]
-pub(super) struct QuestionLink(Mutex<State>);
+pub(super) struct QuestionLink(Mutex<QuestionState>);
 
 #[derive(Debug, Default)]
-enum State {
+enum QuestionState {
     /// No call has needed it.
     #[default]
     Unused,
@@ -54,13 +54,13 @@ impl QuestionLink {
     pub(super) fn lease(&self, generation: u64, open: impl FnOnce() -> Option<LinkLease>) -> Option<Arc<LinkLease>> {
         let mut state = self.0.lock();
         match &*state {
-            State::Open(lease) => return Some(lease.clone()),
-            State::Refused(refusal) if refusal.holds(generation) => return None,
-            State::Closed => return None,
-            State::Unused | State::Refused(_) => {}
+            QuestionState::Open(lease) => return Some(lease.clone()),
+            QuestionState::Refused(refusal) if refusal.holds(generation) => return None,
+            QuestionState::Closed => return None,
+            QuestionState::Unused | QuestionState::Refused(_) => {}
         }
         let lease = Arc::new(open()?);
-        *state = State::Open(lease.clone());
+        *state = QuestionState::Open(lease.clone());
         Some(lease)
     }
 
@@ -68,25 +68,25 @@ impl QuestionLink {
     pub(super) fn refuse(&self, lease: &Arc<LinkLease>, generation: u64, outage: &Outage) {
         let until = (outage.cause != Cause::Broken).then(|| Instant::now() + PAUSE);
         let mut state = self.0.lock();
-        if matches!(&*state, State::Open(open) if Arc::ptr_eq(open, lease)) {
-            *state = State::Refused(Refusal { generation, until });
+        if matches!(&*state, QuestionState::Open(open) if Arc::ptr_eq(open, lease)) {
+            *state = QuestionState::Refused(Refusal { generation, until });
         }
     }
 
     /// Applies another plan. Without one, or if other servers share the connection, it is closed.
     pub(super) fn retune(&self, plan: Option<ConnectionPlan>, idle: Option<Duration>) {
         let mut state = self.0.lock();
-        if let State::Open(lease) = &*state
+        if let QuestionState::Open(lease) = &*state
             && !plan.is_some_and(|plan| lease.retune(plan, idle))
         {
-            *state = State::Unused;
+            *state = QuestionState::Unused;
         }
     }
 
     /// Sends a command about a session. Other commands are for the connection that the server is listed on.
     pub(super) fn send(&self, command: Command) {
         let is_about_session = matches!(command, Command::Replace(_) | Command::Suspect(_) | Command::Refused(_));
-        if let State::Open(lease) = &*self.0.lock()
+        if let QuestionState::Open(lease) = &*self.0.lock()
             && is_about_session
         {
             lease.link().send(command);
@@ -96,7 +96,7 @@ impl QuestionLink {
     /// How many requests use the connection, if no other server shares it.
     pub(super) fn uses(&self) -> usize {
         match &*self.0.lock() {
-            State::Open(lease) if lease.is_sole_holder() => lease.link().uses(),
+            QuestionState::Open(lease) if lease.is_sole_holder() => lease.link().uses(),
             _ => 0,
         }
     }
@@ -104,16 +104,16 @@ impl QuestionLink {
     /// Closes the connection and forgets refusals.
     pub(super) fn reset(&self) {
         let mut state = self.0.lock();
-        if !matches!(*state, State::Closed) {
-            *state = State::Unused;
+        if !matches!(*state, QuestionState::Closed) {
+            *state = QuestionState::Unused;
         }
     }
 
     /// Opens no connection from now on. Returns the open one.
     pub(super) fn close(&self) -> Option<Arc<LinkLease>> {
-        match std::mem::replace(&mut *self.0.lock(), State::Closed) {
-            State::Open(lease) => Some(lease),
-            State::Unused | State::Refused(_) | State::Closed => None,
+        match std::mem::replace(&mut *self.0.lock(), QuestionState::Closed) {
+            QuestionState::Open(lease) => Some(lease),
+            QuestionState::Unused | QuestionState::Refused(_) | QuestionState::Closed => None,
         }
     }
 }

@@ -17,7 +17,7 @@ use arc_swap::ArcSwap;
 use tokio::time::Instant;
 
 use crate::status::QueueStatus;
-use fair_semaphore::{BorrowedGrant, Entry, FairSemaphore, Grant};
+use fair_semaphore::{Admission, BorrowedGrant, FairSemaphore, Grant};
 use pegboard_base::sync::Mutex;
 use pegboard_base::{caller::QuotaOwner, deadline::Deadline};
 use pegboard_config::Policy;
@@ -326,12 +326,12 @@ impl Queue {
             return Err(late());
         }
         let waiter = match state.permits.enter(owner) {
-            Entry::Free(permit) => {
+            Admission::Free(permit) => {
                 self.count(Duration::ZERO);
                 return Ok((permit, Duration::ZERO));
             }
-            Entry::Wait(waiter) => waiter,
-            Entry::Full(full, retry_after) => {
+            Admission::Wait(waiter) => waiter,
+            Admission::Full(full, retry_after) => {
                 return Err(Refused::Full {
                     queue: state.name.clone(),
                     waiting: full.waiting,

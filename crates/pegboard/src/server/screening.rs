@@ -186,7 +186,7 @@ impl Screening {
 pub(crate) fn identity(target: &Target, name: &ServerName, config: &ServerConfig) -> ServerIdentity {
     match target {
         Target::InProcess(_) => ServerIdentity::in_process(name),
-        Target::Configured(_) | Target::StandIn(_) => ServerIdentity::of(config),
+        Target::Configured(_) | Target::StandIn(_) => ServerIdentity::new(config),
     }
 }
 

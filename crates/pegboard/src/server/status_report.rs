@@ -43,7 +43,7 @@ impl Server {
         };
         let diagnosis = reply.outcome.diagnosis().cloned().map(Box::new);
         let error = LastError {
-            message: shortened(message),
+            message: shorten(message),
             hint: reply.outcome.hint().map(str::to_owned),
             at: Timestamp::now(),
             stderr: None,
@@ -235,7 +235,7 @@ fn cache_state(phase: &Phase, is_known: bool) -> ToolCacheState {
 }
 
 /// Truncates a message to [`MAX_MESSAGE`] bytes.
-fn shortened(mut message: String) -> String {
+fn shorten(mut message: String) -> String {
     if message.len() > MAX_MESSAGE {
         let end = (0..=MAX_MESSAGE).rev().find(|at| message.is_char_boundary(*at));
         message.truncate(end.unwrap_or_default());

@@ -22,7 +22,7 @@ use std::time::Duration;
 use tracing::Instrument;
 
 use super::phase::Phase;
-use state::Step;
+use state::NextState;
 
 impl Supervisor {
     /// Runs until the link ends.
@@ -30,15 +30,15 @@ impl Supervisor {
         // Every log line of the task carries the server's name.
         let span = tracing::error_span!("server", name = %self.plan().spec.name);
         async {
-            let mut step = Step::Idle;
+            let mut step = NextState::Idle;
             loop {
                 step = match step {
-                    Step::Idle => self.idle().await,
-                    Step::Connect { after, patience } => self.connecting(after, Some(patience)).await,
-                    Step::ConnectBehindOutage => self.connecting(Duration::ZERO, None).await,
-                    Step::Serve(live) => self.serving(live).await,
-                    Step::Wait(next) => self.waiting(next).await,
-                    Step::Stop => break,
+                    NextState::Idle => self.idle().await,
+                    NextState::Connect { after, patience } => self.connecting(after, Some(patience)).await,
+                    NextState::ConnectBehindOutage => self.connecting(Duration::ZERO, None).await,
+                    NextState::Serve(live) => self.serving(live).await,
+                    NextState::Wait(next) => self.waiting(next).await,
+                    NextState::Stop => break,
                 }
             }
             self.publish(Phase::Closed);

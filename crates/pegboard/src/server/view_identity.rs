@@ -5,7 +5,7 @@ use std::{collections::BTreeMap, fmt, future::Future, pin::Pin, sync::Arc};
 use arc_swap::ArcSwapOption;
 
 use super::{server_handle::Server, view_tag::ViewTag};
-use pegboard_base::{caller::Principal, name::ServerName, sync::caught_now};
+use pegboard_base::{caller::Principal, name::ServerName, sync::catch_now};
 use pegboard_client::{
     credential::{
         CallerRights, Credential, CredentialError, CredentialRequest, CredentialSource, Credentials, CredentialsKey,
@@ -63,7 +63,7 @@ impl fmt::Debug for ViewIdentity {
 
 /// Whether a provider covers a server. If it panics, it is asked for the server's credentials, and that server is not shared.
 pub(super) fn covers(provider: &dyn Credentials, server: &ServerName, is_process: bool) -> bool {
-    caught_now(|| provider.covers(server, is_process)).unwrap_or_else(|_| {
+    catch_now(|| provider.covers(server, is_process)).unwrap_or_else(|_| {
         tracing::warn!(%server, "the credential provider panicked; it is asked for the server's credentials");
         true
     })
@@ -129,7 +129,7 @@ impl CurrentProvider {
     pub(super) fn source(&self, server: &Server, owner: &ViewTag) -> Arc<CredentialSource> {
         let provider = CoveredOnly::new(self.get(), server);
         let (name, principal) = (server.name().clone(), owner.principal.clone());
-        CredentialSource::of_caller(name, principal, owner.rights, Arc::new(provider))
+        CredentialSource::for_caller(name, principal, owner.rights, Arc::new(provider))
     }
 }
 

@@ -73,7 +73,7 @@ impl fmt::Debug for ViewInstances {
 
 impl ViewInstances {
     /// The servers of a view.
-    pub(super) fn of_view(
+    pub(super) fn for_view(
         tag: ViewTag,
         identity: &ViewIdentity,
         roots: Option<&[Root]>,
@@ -98,7 +98,7 @@ impl ViewInstances {
     }
 
     /// The servers that the views of a principal share.
-    pub(super) fn of_principal(tag: ViewTag, identity: &ViewIdentity) -> Self {
+    pub(super) fn for_principal(tag: ViewTag, identity: &ViewIdentity) -> Self {
         Self::new(tag, identity, Owns::Connections)
     }
 
@@ -175,7 +175,7 @@ impl ViewInstances {
     }
 
     pub(super) fn replace_own(&self, own: Vec<Server>) {
-        *self.own.write() = sorted(own);
+        *self.own.write() = sort(own);
         self.tag.revision.fetch_add(1, Ordering::Release);
     }
 
@@ -213,7 +213,7 @@ impl ViewInstances {
 }
 
 /// The servers ordered by name.
-pub(super) fn sorted(mut servers: Vec<Server>) -> Arc<[Server]> {
+pub(super) fn sort(mut servers: Vec<Server>) -> Arc<[Server]> {
     servers.sort_by(|a, b| a.name().cmp(b.name()));
     servers.into()
 }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 /// The format of an output.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Form {
+pub(crate) enum OutputFormat {
     /// Text as the tool returned it.
     Text,
     /// Structured content, as JSON.
@@ -16,6 +16,6 @@ pub(crate) enum Form {
 /// An output to be stored, or read back.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Output {
-    pub(crate) form: Form,
+    pub(crate) form: OutputFormat,
     pub(crate) text: Arc<String>,
 }

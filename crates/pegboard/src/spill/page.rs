@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use super::{
     jsonpath::JsonPath,
-    output::{Form, Output},
+    output::{Output, OutputFormat},
     pretty_print::pretty_print,
 };
 use pegboard_tools::outcome::truncate;
@@ -93,7 +93,7 @@ pub(crate) fn select(text: &str, path: &str) -> Result<Value, String> {
 
 /// Reads the queried part in at most `limit` bytes.
 pub(super) fn page(handle: &str, output: &Output, query: &Query, limit: usize) -> Result<String, String> {
-    if let Form::Bytes { mime_type } = &output.form {
+    if let OutputFormat::Bytes { mime_type } = &output.form {
         return Err(format!(
             "`{handle}` is {mime_type}, not text; it can only be handed to another tool as {{\"$handle\": \"{handle}\"}}"
         ));
@@ -210,7 +210,7 @@ mod tests {
 
     fn read(text: &str, query: Result<Query, String>, limit: usize) -> String {
         let output = Output {
-            form: Form::Text,
+            form: OutputFormat::Text,
             text: Arc::new(text.to_owned()),
         };
         page("out_1", &output, &query.unwrap(), limit).unwrap()
@@ -291,7 +291,7 @@ mod tests {
             "a pattern that compiles to too much is refused"
         );
         let picture = Output {
-            form: Form::Bytes {
+            form: OutputFormat::Bytes {
                 mime_type: "image/png".into(),
             },
             text: Arc::default(),

@@ -19,7 +19,7 @@ use super::{
 use crate::call::ToolCall;
 use pegboard_base::{
     diagnosis::Code,
-    sync::{Panicked, caught},
+    sync::{Panicked, catch},
 };
 use pegboard_tools::{
     catalog::ListWarning,
@@ -65,18 +65,18 @@ impl ToolExecutor for ChainedTools {
     fn list(&self, patience: Duration) -> Boxed<'_, Listing> {
         Box::pin(async move {
             if self.is_closed() {
-                return Listing::of([]);
+                return Listing::from_tools([]);
             }
             let listings = self.executors.iter().map(|executor| async move {
-                let listing = caught(async { executor.list(patience).await }).await;
+                let listing = catch(async { executor.list(patience).await }).await;
                 listing.unwrap_or_else(|Panicked| {
-                    let mut listing = Listing::of([]);
+                    let mut listing = Listing::from_tools([]);
                     let message = "an executor of the program panicked when it listed its tools";
                     listing.warn(ListWarning::new(Code::ListFailed, message));
                     listing
                 })
             });
-            joined(join_all(listings).await)
+            join(join_all(listings).await)
         })
     }
 
@@ -108,7 +108,7 @@ impl ToolExecutor for ChainedTools {
             let closing = self
                 .executors
                 .iter()
-                .map(|executor| caught(async { executor.close().await }));
+                .map(|executor| catch(async { executor.close().await }));
             join_all(closing).await;
         })
     }
@@ -127,7 +127,7 @@ async fn call_caught(executor: &dyn ToolExecutor, call: ToolCall) -> Reply {
         Kind::Internal,
         "an executor of the program panicked during the call",
     );
-    caught(async { executor.call(call).await })
+    catch(async { executor.call(call).await })
         .await
         .unwrap_or_else(|Panicked| {
             tracing::error!(id = %lost.id, "an executor of the program panicked during a call");
@@ -141,10 +141,10 @@ fn is_unknown(reply: &Reply) -> bool {
 }
 
 /// Joins listings in their order. The first tool of each name stays.
-fn joined(listings: Vec<Listing>) -> Listing {
+fn join(listings: Vec<Listing>) -> Listing {
     let mut providers = listings.iter().map(|listing| listing.provider);
     let provider = providers.find(|provider| *provider != Provider::Mcp);
-    let (mut all, mut names) = (Listing::of([]), HashSet::new());
+    let (mut all, mut names) = (Listing::from_tools([]), HashSet::new());
     all.provider = provider.unwrap_or_default();
     for listing in listings {
         all.unavailable.extend(listing.unavailable);
@@ -231,7 +231,7 @@ mod tests {
         impl ToolExecutor for NeverCloses {
             fn list(&self, _: Duration) -> Boxed<'_, Listing> {
                 let tool = ListedTool::new("dice", "Rolls.", json!({"type": "object"})).unwrap();
-                Box::pin(async { Listing::of([tool]) })
+                Box::pin(async { Listing::from_tools([tool]) })
             }
             fn call(&self, call: ToolCall) -> Boxed<'_, Reply> {
                 Box::pin(async move { Reply::done(&call, pegboard_tools::outcome::Answer::from_text("6")) })

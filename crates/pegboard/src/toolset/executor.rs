@@ -25,7 +25,7 @@ pub(super) type Boxed<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 /// impl ToolExecutor for Dice {
 ///     fn list(&self, _patience: Duration) -> Boxed<'_, Listing> {
 ///         let roll = ListedTool::new("roll", "Rolls a die.", json!({"type": "object"}));
-///         Box::pin(async move { Listing::of(roll) })
+///         Box::pin(async move { Listing::from_tools(roll) })
 ///     }
 ///
 ///     fn call(&self, call: ToolCall) -> Boxed<'_, Reply> {

@@ -174,7 +174,7 @@ fn refused(failure: Failure) -> Box<Forwarded> {
 /// The failure of a request: the server's error response, or why there is none.
 fn failed(fault: &Fault, server: &Server, method: &str) -> Forwarded {
     match call::forwarded_error(fault, server) {
-        Some(error) => Forwarded::of_error(error),
+        Some(error) => Forwarded::from_error(error),
         None => Forwarded::Failed(call::request_failure(server, fault, method)),
     }
 }

@@ -52,7 +52,7 @@ fn section(server: &Server, tools: Vec<ToolText>) -> Section {
 
 /// The config's instructions for a tool.
 fn note(server: &Server, tool: &str) -> Option<String> {
-    server.config().policy.of_tool(tool, fits).instructions
+    server.config().policy.for_tool(tool, fits).instructions
 }
 
 /// How a server appears in the instructions.

@@ -36,7 +36,7 @@ impl<'a> Lister<'a> {
     /// Lists the tools of all servers, after those that are not ready were started. The listing of a closed view is empty.
     pub(super) async fn list(self, patience: Duration) -> Listing {
         if self.open.is_closed() {
-            return Listing::of([]).for_provider(self.open.view.dialect().0);
+            return Listing::from_tools([]).for_provider(self.open.view.dialect().0);
         }
         let unavailable = self.start_servers(patience).await;
         let (tools, left_out) = self.list_tools();
@@ -78,7 +78,7 @@ impl<'a> Lister<'a> {
         outages.sort_by_key(|(at, _)| *at);
         let unavailable = outages.into_iter().filter_map(|(at, outage)| {
             let outage = outage?;
-            Some(Unavailable::of(&servers[at], &outage))
+            Some(Unavailable::from_outage(&servers[at], &outage))
         });
         unavailable.collect()
     }
@@ -106,7 +106,7 @@ impl<'a> Lister<'a> {
         };
         let listed = listed.map(|route| ListedTool {
             available: !down.contains(&route.tool.server),
-            ..ListedTool::of(route)
+            ..ListedTool::from_route(route)
         });
         listed.chain(list_builtin(self.open)).collect()
     }

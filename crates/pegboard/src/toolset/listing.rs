@@ -45,7 +45,7 @@ pub struct Listing {
 
 impl Listing {
     /// Creates a listing of these tools, in MCP's format.
-    pub fn of(tools: impl IntoIterator<Item = ListedTool>) -> Self {
+    pub fn from_tools(tools: impl IntoIterator<Item = ListedTool>) -> Self {
         Self {
             tools: tools.into_iter().collect(),
             unavailable: Vec::new(),
@@ -163,7 +163,7 @@ impl ListedTool {
         })
     }
 
-    pub(super) fn of(route: &Route) -> Self {
+    pub(super) fn from_route(route: &Route) -> Self {
         let is_believed = route.is_believed(&route.server.config_snapshot().policy);
         Self {
             kind: route.kind,
@@ -266,7 +266,7 @@ impl Unavailable {
         }
     }
 
-    pub(crate) fn of(server: &Server, outage: &Outage) -> Self {
+    pub(crate) fn from_outage(server: &Server, outage: &Outage) -> Self {
         Self {
             server: server.name().clone(),
             state: server.reported_phase().state(),

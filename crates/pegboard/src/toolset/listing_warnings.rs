@@ -25,7 +25,7 @@ pub(super) fn collect_warnings(open: &OpenView) -> Vec<ListWarning> {
     warnings.extend(routes.routes().iter().filter_map(|route| warn_of_invisible(route)));
     for server in open.selected_servers() {
         let of_server = warn_of_server(&server);
-        warnings.extend(of_server.map(|warning| warning.of_server(server.name())));
+        warnings.extend(of_server.map(|warning| warning.for_server(server.name())));
     }
     warnings
 }
@@ -93,5 +93,5 @@ fn warn_of_invisible(route: &Route) -> Option<ListWarning> {
         "the name of the tool `{shown}` has invisible characters; it is called as `{}`",
         route.name
     );
-    Some(ListWarning::new(Code::ListWarning, message).of_server(&route.tool.server))
+    Some(ListWarning::new(Code::ListWarning, message).for_server(&route.tool.server))
 }

@@ -12,10 +12,10 @@ const MAX_SNAPSHOTS: usize = 4;
 
 /// The snapshots of one principal, the newest last. They end with its servers.
 #[derive(Debug, Default)]
-pub(super) struct PrincipalSnapshots(Mutex<Vec<Kept>>);
+pub(super) struct PrincipalSnapshots(Mutex<Vec<PrincipalSnapshot>>);
 
 #[derive(Debug)]
-struct Kept {
+struct PrincipalSnapshot {
     /// The revisions of the board and of the principal's servers, before the snapshot was built.
     revision: (u64, u64),
     rules: SnapshotRules,
@@ -34,9 +34,9 @@ impl PrincipalSnapshots {
 
     /// Keeps a snapshot. Those of older revisions, and the oldest ones if there are too many, are dropped.
     pub(super) fn insert(&self, revision: (u64, u64), view: &View, snapshot: &Arc<Snapshot>) {
-        let new = Kept {
+        let new = PrincipalSnapshot {
             revision,
-            rules: SnapshotRules::of(view),
+            rules: SnapshotRules::new(view),
             snapshot: snapshot.clone(),
         };
         let mut kept = self.0.lock();

@@ -119,7 +119,7 @@ impl<'a> ResourceReader<'a> {
         let start = cursor.map_or(0, |cursor| {
             found.partition_point(|resource| cursor_of(resource).as_str() <= cursor.as_str())
         });
-        let page = Page::of(&found[start..], limit);
+        let page = Page::take(&found[start..], limit);
         let untrusted = !page.items.is_empty() && servers.iter().any(|(server, _)| !server.config().policy.trust);
         let key = if kind == TEMPLATES { "templates" } else { "resources" };
         let mut shown = json!({ key: page.items });
@@ -254,7 +254,7 @@ struct Page {
 }
 
 impl Page {
-    fn of(found: &[&Resource], limit: usize) -> Self {
+    fn take(found: &[&Resource], limit: usize) -> Self {
         let (mut items, mut left_out, mut room, mut end) = (Vec::new(), 0, PAGE, found.len());
         for (at, resource) in found.iter().enumerate() {
             let item = describe(resource);

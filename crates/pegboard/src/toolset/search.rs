@@ -59,7 +59,7 @@ impl<'a> ToolSearch<'a> {
         let (routes, index, texts) = self
             .open
             .read_snapshot(|snapshot| (snapshot.table.clone(), snapshot.index(), snapshot.texts()));
-        let Some(vectors) = embeddings.of(question, &texts).await else {
+        let Some(vectors) = embeddings.embed(question, &texts).await else {
             return list_found(&routes, index.find(question, most));
         };
         let depth = most.max(RANKED);
@@ -74,7 +74,7 @@ fn list_found(routes: &RouteTable, ranked: Vec<(usize, f32)>) -> Vec<FoundTool> 
         .into_iter()
         .filter_map(|(at, score)| Some((routes.routes().get(at)?, score)));
     let found = found.map(|(route, score)| FoundTool {
-        tool: ListedTool::of(route),
+        tool: ListedTool::from_route(route),
         score,
     });
     found.collect()

@@ -35,7 +35,7 @@ const MAX_DIALECTS: usize = 8;
 #[derive(Debug, Default)]
 pub(crate) struct SharedSnapshots {
     /// Read without a lock: every new toolset searches it.
-    entries: ArcSwap<Vec<Arc<Entry>>>,
+    entries: ArcSwap<Vec<Arc<CachedSnapshot>>>,
     /// Held while `entries` is replaced, never while a snapshot is built.
     changing: Mutex<()>,
     /// Counts replacements of `entries`, to tell which entries were used last.
@@ -49,7 +49,7 @@ type Dialect = (Provider, Option<usize>);
 
 /// A snapshot and everything that determines it.
 #[derive(Debug)]
-struct Entry {
+struct CachedSnapshot {
     /// The board's revision before the snapshot was built.
     revision: u64,
     /// The board's servers. A list that is the same object has the same servers.
@@ -61,7 +61,7 @@ struct Entry {
     snapshot: OnceLock<Arc<Snapshot>>,
 }
 
-impl Entry {
+impl CachedSnapshot {
     fn is_for(&self, revision: u64, servers: &Arc<[Server]>, view: &View) -> bool {
         self.revision == revision && Arc::ptr_eq(&self.servers, servers) && self.rules.are_those_of(view)
     }
@@ -119,22 +119,22 @@ impl SharedSnapshots {
         snapshot
     }
 
-    fn find(&self, revision: u64, servers: &Arc<[Server]>, view: &View) -> Option<Arc<Entry>> {
+    fn find(&self, revision: u64, servers: &Arc<[Server]>, view: &View) -> Option<Arc<CachedSnapshot>> {
         let entries = self.entries.load();
         let entry = entries.iter().find(|entry| entry.is_for(revision, servers, view))?;
         entry.used.store(self.clock.load(Ordering::Relaxed), Ordering::Relaxed);
         Some(entry.clone())
     }
 
-    fn insert(&self, revision: u64, servers: Arc<[Server]>, view: &View) -> Arc<Entry> {
+    fn insert(&self, revision: u64, servers: Arc<[Server]>, view: &View) -> Arc<CachedSnapshot> {
         let _changing = self.changing.lock();
         if let Some(entry) = self.find(revision, &servers, view) {
             return entry;
         }
-        let entry = Arc::new(Entry {
+        let entry = Arc::new(CachedSnapshot {
             revision,
             servers,
-            rules: SnapshotRules::of(view),
+            rules: SnapshotRules::new(view),
             used: AtomicU64::new(self.clock.fetch_add(1, Ordering::Relaxed) + 1),
             snapshot: OnceLock::new(),
         });
@@ -145,7 +145,7 @@ impl SharedSnapshots {
     }
 
     /// Removes the snapshots of older revisions, and those that were not used for longest if there are too many.
-    fn trim(&self, newest: &Arc<Entry>) {
+    fn trim(&self, newest: &Arc<CachedSnapshot>) {
         let _changing = self.changing.lock();
         let mut entries = Vec::clone(&self.entries.load());
         entries.retain(|entry| entry.revision >= newest.revision);

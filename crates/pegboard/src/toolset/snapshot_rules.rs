@@ -17,7 +17,7 @@ pub(super) struct SnapshotRules {
 
 impl SnapshotRules {
     /// Copies the settings of a view that has no tools of its own.
-    pub(super) fn of(view: &View) -> Self {
+    pub(super) fn new(view: &View) -> Self {
         Self {
             shown: view.rules.shown(),
             naming: view.naming.clone(),

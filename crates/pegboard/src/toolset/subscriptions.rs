@@ -35,7 +35,7 @@ impl<'a> Subscriptions<'a> {
         let server = &self.requests.parse_name(server)?;
         let (tasks, name) = (self.open.view.forwarded_tasks.clone(), server.clone());
         let events = self.find_desired_state(server)?.events();
-        let events = events.of_principal(self.open.view.principal.clone());
+        let events = events.with_principal(self.open.view.principal.clone());
         Ok(events.with_tasks(move |id| tasks.has_id(&name, id)))
     }
 

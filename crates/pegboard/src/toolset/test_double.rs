@@ -286,7 +286,7 @@ impl StubState {
     }
 
     fn listing(&self) -> Listing {
-        let mut listing = Listing::of([]);
+        let mut listing = Listing::from_tools([]);
         if self.is_closed {
             return listing.for_provider(self.provider);
         }
@@ -327,7 +327,7 @@ impl StubState {
         };
         let listed = self.tools[at].listed(self.provider);
         let listed = listed.map_err(|problem| Failure::new(Kind::Internal, problem.to_string()))?;
-        let mut listing = Listing::of([listed]).for_provider(self.provider);
+        let mut listing = Listing::from_tools([listed]).for_provider(self.provider);
         let (Some(tool), None) = (listing.tools.pop(), listing.warnings.pop()) else {
             let message = format!("the stub cannot offer `{written}` to {}", self.provider);
             return Err(Failure::new(Kind::UnknownTool, message));

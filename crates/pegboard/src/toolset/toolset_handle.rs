@@ -144,7 +144,7 @@ impl Toolset {
     pub async fn call(&self, call: ToolCall) -> Reply {
         // Boxed, because it is rare and would enlarge the future of every call.
         if call::is_traced() {
-            return Box::pin(call::traced(call, |call| self.calls().call(call, None))).await;
+            return Box::pin(call::trace(call, |call| self.calls().call(call, None))).await;
         }
         self.calls().call(call, None).await
     }
@@ -213,7 +213,7 @@ impl Toolset {
         let forwarded = ForwardedCall::new(forwarding);
         // Boxed, because it is rare and would enlarge the future of every call.
         let reply = if call::is_traced() {
-            Box::pin(call::traced(call, |call| self.calls().call(call, Some(&forwarded)))).await
+            Box::pin(call::trace(call, |call| self.calls().call(call, Some(&forwarded)))).await
         } else {
             self.calls().call(call, Some(&forwarded)).await
         };

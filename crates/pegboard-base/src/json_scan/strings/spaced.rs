@@ -23,7 +23,7 @@ pub fn unescape_spaced(json: &[u8]) -> Option<Vec<u8>> {
         let mut odd = false;
         // No early exit, so that the compiler vectorises the loop.
         for (((out, byte), before), after) in chunk.iter_mut().zip(bytes).zip(&json[at - 1..]).zip(&json[at + 1..]) {
-            let (unescaped, is_odd) = unescaped(*before, *byte, *after);
+            let (unescaped, is_odd) = unescape(*before, *byte, *after);
             *out = unescaped;
             odd |= is_odd;
         }
@@ -40,7 +40,7 @@ pub fn unescape_spaced(json: &[u8]) -> Option<Vec<u8>> {
 
 /// What stands for a byte between two others, and whether it begins an escape that is not unescaped here.
 #[inline(always)]
-fn unescaped(before: u8, byte: u8, after: u8) -> (u8, bool) {
+fn unescape(before: u8, byte: u8, after: u8) -> (u8, bool) {
     let is_escape = byte == b'\\';
     let (is_line_feed, is_tab) = (after == b'n', after == b't');
     let is_odd = is_escape & !(is_line_feed | is_tab | (after == b'"'));

@@ -13,7 +13,7 @@ use pegboard::{
 use tokio_util::sync::CancellationToken;
 
 use crate::{
-    output::{Output, clean, indented},
+    output::{Output, clean, indent},
     terminal::{Keyboard, Lines as _},
 };
 
@@ -77,10 +77,10 @@ fn prompt(question: &Question<'_>) -> String {
     let mut prompt = format!(
         "{} with {}\n",
         clean(&question.tool.dotted_name()),
-        indented(question.arguments.as_str())
+        indent(question.arguments.as_str())
     );
     if let Some(description) = &question.tool.description {
-        prompt.push_str(&format!("  {}\n", indented(description)));
+        prompt.push_str(&format!("  {}\n", indent(description)));
     }
     if question.has_changed {
         prompt.push_str("Its definition has changed since you agreed to it.\n");

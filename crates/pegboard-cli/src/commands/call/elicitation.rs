@@ -62,7 +62,7 @@ impl Host for Terminal {
         Box::pin(async move {
             let server = context.server;
             if !self.is_there {
-                let message = quoted(&request.message);
+                let message = quote(&request.message);
                 self.output.note(&format!(
                     "server `{server}` asks:\n{message}nobody is there to answer, so it is told no"
                 ));
@@ -116,7 +116,7 @@ impl Drop for OpenQuestion {
 
 /// Asks one question. The end of the input cancels it.
 fn ask(server: &str, request: &Elicitation, lines: &mut impl Lines, out: &mut impl Write) -> io::Result<ElicitAnswer> {
-    write!(out, "server `{server}` asks:\n{}", quoted(&request.message))?;
+    write!(out, "server `{server}` asks:\n{}", quote(&request.message))?;
     match (&request.url, &request.form) {
         (Some(url), _) => {
             let host = request.page_host().unwrap_or_default();
@@ -234,7 +234,7 @@ fn prompt(field: &Field) -> String {
 }
 
 /// A server's message with every line quoted. A long one is cut, with a note.
-fn quoted(message: &str) -> String {
+fn quote(message: &str) -> String {
     let message = clean(message.trim_end());
     let mut lines = message.lines();
     let mut out = String::new();

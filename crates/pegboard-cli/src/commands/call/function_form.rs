@@ -38,7 +38,7 @@ pub(super) fn parse_after_bracket(rest: &str) -> Result<Vec<Item>, String> {
 
 /// Parses the text between the brackets.
 fn parse(text: &str) -> Result<Vec<Item>, String> {
-    let mut reader = Reader { text, at: 0 };
+    let mut reader = FunctionParser { text, at: 0 };
     let mut items = Vec::new();
     loop {
         reader.skip_space();
@@ -55,12 +55,12 @@ fn parse(text: &str) -> Result<Vec<Item>, String> {
     }
 }
 
-struct Reader<'a> {
+struct FunctionParser<'a> {
     text: &'a str,
     at: usize,
 }
 
-impl Reader<'_> {
+impl FunctionParser<'_> {
     fn peek(&self) -> Option<char> {
         self.text[self.at..].chars().next()
     }

@@ -53,7 +53,7 @@ impl Load {
             counts.latencies.push(millis(reply.latency));
         } else {
             counts.failed += 1;
-            counts.exit.get_or_insert(Exit::of_outcome(&reply.outcome));
+            counts.exit.get_or_insert(Exit::from_outcome(&reply.outcome));
         }
         if matches!(reply.outcome, Outcome::ToolFailed(_)) {
             counts.tool_errors += 1;

@@ -16,7 +16,7 @@ use crate::{
 
 /// The report of a reply, after its binary parts were saved as the options say.
 pub(super) fn report(output: &Output, options: &Call, reply: &Reply) -> Report {
-    let exit = Exit::of_outcome(&reply.outcome);
+    let exit = Exit::from_outcome(&reply.outcome);
     let (saved, problem) = save(options, reply);
     let damaged = damaged(options, reply);
     if output.is_json() {
@@ -57,9 +57,9 @@ pub(super) fn report(output: &Output, options: &Call, reply: &Reply) -> Report {
 fn done(output: &Output, options: &Call, answer: &Answer, text: &str, exit: Exit) -> Report {
     let mut report = Report::new(exit);
     let is_shown = options.out.is_none() && std::io::stdout().is_terminal();
-    let mut parts = answer.content.iter().filter_map(Blob::of).peekable();
+    let mut parts = answer.content.iter().filter_map(Blob::decode).peekable();
     if let ([block], false) = (answer.content.as_slice(), is_shown)
-        && let Some(blob) = Blob::of(block)
+        && let Some(blob) = Blob::decode(block)
         && options.save.is_none()
         && (!output.is_raw() || answer.structured.is_none())
     {
@@ -79,7 +79,7 @@ fn done(output: &Output, options: &Call, answer: &Answer, text: &str, exit: Exit
         report.data = raw(answer, is_shown);
         return report;
     }
-    report.data = match Graphics::of_stdout().filter(|_| is_shown && !options.no_images) {
+    report.data = match Graphics::detect().filter(|_| is_shown && !options.no_images) {
         Some(graphics)
             if answer
                 .content
@@ -139,7 +139,7 @@ fn on_one_line(json: &str) -> String {
 fn with_images(graphics: Graphics, answer: &Answer) -> String {
     let mut shown = String::new();
     for block in &answer.content {
-        let image = Blob::of(block).filter(|blob| blob.is_image);
+        let image = Blob::decode(block).filter(|blob| blob.is_image);
         match image.and_then(|blob| graphics.show(&blob.bytes)) {
             Some(image) => shown.push_str(&image),
             None => {
@@ -155,7 +155,7 @@ fn save(options: &Call, reply: &Reply) -> (Vec<String>, Option<String>) {
     let (Some(folder), Outcome::Done(answer) | Outcome::ToolFailed(answer)) = (&options.save, &reply.outcome) else {
         return (Vec::new(), None);
     };
-    let parts: Vec<Blob> = answer.content.iter().filter_map(Blob::of).collect();
+    let parts: Vec<Blob> = answer.content.iter().filter_map(Blob::decode).collect();
     let saved = blobs::save(folder, reply.tool.as_deref().unwrap_or(&reply.name), &parts);
     let problem = saved.problem.map(|error| {
         let which = if saved.files.is_empty() {

@@ -35,7 +35,7 @@ pub(super) struct Assigned {
 
 impl Request {
     /// A request without arguments.
-    pub(super) fn of(tool: &str) -> Self {
+    pub(super) fn new(tool: &str) -> Self {
         Self {
             tool: tool.to_owned(),
             words: Vec::new(),
@@ -121,7 +121,7 @@ impl From<Item> for Word {
 /// server lists them; arguments with a key are passed over. If that order is not known, several values need arguments whose names have one,
 /// such as `a` and `b`.
 pub(super) fn assign(words: &[Word], schema: &Value, order: Option<&[String]>) -> Result<Vec<Assigned>, String> {
-    let declared = Declared::of(schema, order);
+    let declared = Declared::read(schema, order);
     let (mut assigned, mut positional) = (Vec::new(), Vec::new());
     for word in words {
         match word {
@@ -172,7 +172,7 @@ struct Declared {
 }
 
 impl Declared {
-    fn of(schema: &Value, order: Option<&[String]>) -> Self {
+    fn read(schema: &Value, order: Option<&[String]>) -> Self {
         let names = match (order, schema.get("properties").and_then(Value::as_object)) {
             (Some(order), _) => order.to_vec(),
             (None, Some(properties)) => {

@@ -7,7 +7,7 @@ use pegboard::{ServerConfig, config::Endpoint};
 use reqwest::{Client, header::DATE, redirect::Policy};
 
 use super::{
-    finding::{Finding, Section},
+    finding::{Finding, ReportSection},
     kinds,
 };
 use crate::commands::server_tls;
@@ -20,7 +20,7 @@ const LIMIT: Duration = Duration::from_secs(3);
 const MAX_ASKED: usize = 3;
 
 /// Adds a finding if the clocks differ. `servers` are those that have answered already.
-pub(super) async fn check(section: &mut Section, servers: &[&ServerConfig]) {
+pub(super) async fn check(section: &mut ReportSection, servers: &[&ServerConfig]) {
     let endpoints = servers.iter().filter_map(|server| server.transport.endpoint());
     let over_http = endpoints.filter(|endpoint| endpoint.url.expose().scheme().starts_with("http"));
     for endpoint in over_http.take(MAX_ASKED) {

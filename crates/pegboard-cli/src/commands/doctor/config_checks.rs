@@ -11,9 +11,9 @@ use pegboard_hosts::document::Document;
 use serde_json::{Value, json};
 
 use super::{
-    finding::{Finding, Remedy, Section},
+    finding::{Finding, Remedy, ReportSection},
     fix::{is_taken, place, written},
-    kinds::{self, Step},
+    kinds::{self, ReachStep},
     urls,
 };
 use crate::commands::{address, plain_secrets};
@@ -27,14 +27,14 @@ const SECRETS_OF_AUTH: &[&str] = &["bearer", "api_key", "token", "password", "cl
 const OF_SHELLS: [char; 10] = ['\'', '"', '`', '\\', '$', '|', '&', ';', '<', '>'];
 
 /// Adds the problems that name a server to its section.
-pub(super) fn of_server(section: &mut Section, name: &ServerName, loaded: &Loaded) {
+pub(super) fn check_server(section: &mut ReportSection, name: &ServerName, loaded: &Loaded) {
     let is_unreadable = |problem: &&Problem| !loaded.unreadable.contains(&problem.file);
     let own = loaded
         .problems
         .iter()
         .filter(|problem| problem.server() == Some(name.as_str()));
     for problem in own.filter(is_unreadable) {
-        section.found(of_problem(problem));
+        section.found(report(problem));
     }
     if let Some(found) = loaded.config.misconfigured.get(name) {
         match &found.pending_trust {
@@ -66,8 +66,8 @@ pub(super) fn of_server(section: &mut Section, name: &ServerName, loaded: &Loade
     if let Some(origin) = loaded.origins.get(name).filter(|_| !section.is_blocked()) {
         section.lines.insert(
             0,
-            super::finding::Line::Fine {
-                step: Step::Config,
+            super::finding::ReportLine::Fine {
+                step: ReachStep::Config,
                 found: format!("{}:{}", origin.file, origin.line),
             },
         );
@@ -75,7 +75,7 @@ pub(super) fn of_server(section: &mut Section, name: &ServerName, loaded: &Loade
 }
 
 /// The problems that concern no single server.
-pub(super) fn of_files(section: &mut Section, loaded: &Loaded) {
+pub(super) fn check_files(section: &mut ReportSection, loaded: &Loaded) {
     for problem in &loaded.problems {
         let is_of_known_server = problem.server().is_some_and(|server| {
             loaded.config.servers.contains_key(server) || loaded.config.misconfigured.contains_key(server)
@@ -93,7 +93,7 @@ pub(super) fn of_files(section: &mut Section, loaded: &Loaded) {
                 }),
             );
         } else if !is_of_known_server && !is_of_trust(problem, loaded) {
-            section.found(of_problem(problem));
+            section.found(report(problem));
         }
     }
     for file in &loaded.sources {
@@ -102,7 +102,7 @@ pub(super) fn of_files(section: &mut Section, loaded: &Loaded) {
     }
 }
 
-fn byte_order_mark(section: &mut Section, file: &Path) {
+fn byte_order_mark(section: &mut ReportSection, file: &Path) {
     if Document::open(file).is_ok_and(|document| document.has_mark()) {
         section.found(
             Finding::new(
@@ -121,7 +121,7 @@ fn is_of_trust(problem: &Problem, loaded: &Loaded) -> bool {
     problem.field.is_empty() && loaded.pending_trust.iter().any(|pending| is_of(&pending.file))
 }
 
-fn of_problem(problem: &Problem) -> Finding {
+fn report(problem: &Problem) -> Finding {
     let path = path_of(problem);
     let file = || Path::new(&problem.file).to_owned();
     let kind = kinds::find(problem.code).unwrap_or(match problem.is_error() {
@@ -198,7 +198,7 @@ fn split_command(file: &Path, path: &[String]) -> Option<Remedy> {
 }
 
 /// Literal values of `auth`, and those of variables and headers that are secrets.
-fn secrets_in_clear(section: &mut Section, name: &ServerName, loaded: &Loaded) {
+fn secrets_in_clear(section: &mut ReportSection, name: &ServerName, loaded: &Loaded) {
     for setting in loaded.explain() {
         let is_own = setting.server.as_ref() == Some(name);
         if !is_own || !SECRET_FIELDS.contains(&setting.field.as_str()) {
@@ -266,7 +266,7 @@ fn value_of<'a>(transport: &'a Transport, field: &str, key: &str) -> Option<&'a 
 
 /// Whether other users can change or read a config file.
 #[cfg(unix)]
-fn permissions(section: &mut Section, file: &Path, loaded: &Loaded) {
+fn permissions(section: &mut ReportSection, file: &Path, loaded: &Loaded) {
     use std::os::unix::fs::PermissionsExt as _;
 
     let Ok(found) = file.metadata() else { return };
@@ -306,7 +306,7 @@ fn permissions(section: &mut Section, file: &Path, loaded: &Loaded) {
 }
 
 #[cfg(not(unix))]
-fn permissions(_section: &mut Section, _file: &Path, _loaded: &Loaded) {}
+fn permissions(_section: &mut ReportSection, _file: &Path, _loaded: &Loaded) {}
 
 /// The earlier server that a server repeats, by name.
 pub(super) fn duplicates(config: &Config) -> BTreeMap<ServerName, ServerName> {

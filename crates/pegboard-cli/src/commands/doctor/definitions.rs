@@ -8,8 +8,8 @@ use pegboard::{
 };
 
 use super::{
-    finding::{Finding, Section},
-    kinds::{self, Step},
+    finding::{Finding, ReportSection},
+    kinds::{self, ReachStep},
     outage::LOG_SAYS_MORE,
 };
 
@@ -28,7 +28,7 @@ const PROVIDERS: &[Provider] = &[
 ];
 
 /// Adds what is found in the listing of a server.
-pub(super) fn check(section: &mut Section, name: &str, listing: &Listing, changes: &[PinChange]) {
+pub(super) fn check(section: &mut ReportSection, name: &str, listing: &Listing, changes: &[PinChange]) {
     let tools: Vec<&ListedTool> = listing
         .tools
         .iter()
@@ -89,11 +89,11 @@ pub(super) fn check(section: &mut Section, name: &str, listing: &Listing, change
 }
 
 /// The token cost, with the most expensive tools.
-fn cost(section: &mut Section, tools: &[&ListedTool]) {
+fn cost(section: &mut ReportSection, tools: &[&ListedTool]) {
     let tokens: usize = tools.iter().map(|tool| tool.tokens()).sum();
     if tokens <= TOKENS {
         if !tools.is_empty() {
-            section.fine(Step::Tools, format!("about {tokens} tokens of definitions"));
+            section.fine(ReachStep::Tools, format!("about {tokens} tokens of definitions"));
         }
         return;
     }
@@ -122,7 +122,7 @@ fn cost(section: &mut Section, tools: &[&ListedTool]) {
 }
 
 /// The problems of the server's listing.
-fn warnings(section: &mut Section, name: &str, listing: &Listing) {
+fn warnings(section: &mut ReportSection, name: &str, listing: &Listing) {
     let is_own = |problem: &&ListWarning| problem.server.as_ref().is_some_and(|server| server.as_str() == name);
     for problem in listing.problems.iter().filter(is_own) {
         let (kind, fix) = match problem.code {
@@ -144,7 +144,7 @@ fn warnings(section: &mut Section, name: &str, listing: &Listing) {
     }
 }
 
-fn pins(section: &mut Section, name: &str, changes: &[PinChange]) {
+fn pins(section: &mut ReportSection, name: &str, changes: &[PinChange]) {
     let own: Vec<&PinChange> = changes.iter().filter(|change| change.server.as_str() == name).collect();
     let changed: Vec<&str> = own
         .iter()

@@ -5,15 +5,15 @@ use std::path::PathBuf;
 use pegboard::diagnosis::Diagnosis;
 use serde_json::{Value, json};
 
-use super::kinds::{Kind, Level, Step};
+use super::kinds::{FindingKind, Level, ReachStep};
 use crate::output::one_line;
 
 /// One line of the report.
 #[derive(Debug, Clone)]
-pub(crate) enum Line {
+pub(crate) enum ReportLine {
     /// A step that went well.
     Fine {
-        step: Step,
+        step: ReachStep,
         found: String,
     },
     Found(Finding),
@@ -22,7 +22,7 @@ pub(crate) enum Line {
 /// Something that is wrong.
 #[derive(Debug, Clone)]
 pub(crate) struct Finding {
-    pub(crate) kind: &'static Kind,
+    pub(crate) kind: &'static FindingKind,
     /// What was seen.
     pub(crate) found: String,
     /// What to do: a command, or a line of the config.
@@ -74,14 +74,14 @@ impl Fixes {
 
 /// The part of the report about one server, or about the machine.
 #[derive(Debug, Clone)]
-pub(crate) struct Section {
+pub(crate) struct ReportSection {
     /// The server; `None` for what concerns all of them.
     pub(crate) server: Option<String>,
     pub(crate) title: String,
-    pub(crate) lines: Vec<Line>,
+    pub(crate) lines: Vec<ReportLine>,
 }
 
-impl Line {
+impl ReportLine {
     pub(crate) fn level(&self) -> Level {
         match self {
             Self::Fine { .. } => Level::Ok,
@@ -89,7 +89,7 @@ impl Line {
         }
     }
 
-    pub(crate) fn step(&self) -> Step {
+    pub(crate) fn step(&self) -> ReachStep {
         match self {
             Self::Fine { step, .. } => *step,
             Self::Found(finding) => finding.kind.step,
@@ -118,7 +118,7 @@ impl Line {
 }
 
 impl Finding {
-    pub(crate) fn new(kind: &'static Kind, found: impl Into<String>) -> Self {
+    pub(crate) fn new(kind: &'static FindingKind, found: impl Into<String>) -> Self {
         Self {
             kind,
             found: found.into(),
@@ -149,8 +149,8 @@ impl Finding {
     }
 }
 
-impl Section {
-    pub(crate) fn of_server(name: &str, title: String) -> Self {
+impl ReportSection {
+    pub(crate) fn for_server(name: &str, title: String) -> Self {
         Self {
             server: Some(name.to_owned()),
             title,
@@ -158,7 +158,7 @@ impl Section {
         }
     }
 
-    pub(crate) fn of_machine() -> Self {
+    pub(crate) fn for_machine() -> Self {
         Self {
             server: None,
             title: "this machine".to_owned(),
@@ -166,22 +166,22 @@ impl Section {
         }
     }
 
-    pub(crate) fn fine(&mut self, step: Step, found: impl Into<String>) {
-        self.lines.push(Line::Fine {
+    pub(crate) fn fine(&mut self, step: ReachStep, found: impl Into<String>) {
+        self.lines.push(ReportLine::Fine {
             step,
             found: found.into(),
         });
     }
 
     pub(crate) fn found(&mut self, finding: Finding) {
-        self.lines.push(Line::Found(finding));
+        self.lines.push(ReportLine::Found(finding));
     }
 
     /// The findings, in the order of the steps.
     pub(crate) fn findings(&self) -> impl Iterator<Item = &Finding> {
         self.lines.iter().filter_map(|line| match line {
-            Line::Found(finding) => Some(finding),
-            Line::Fine { .. } => None,
+            ReportLine::Found(finding) => Some(finding),
+            ReportLine::Fine { .. } => None,
         })
     }
 
@@ -191,7 +191,7 @@ impl Section {
     }
 
     pub(crate) fn json(&self) -> Value {
-        let steps: Vec<Value> = self.lines.iter().map(Line::json).collect();
+        let steps: Vec<Value> = self.lines.iter().map(ReportLine::json).collect();
         match &self.server {
             Some(name) => json!({"name": name, "runs": self.title, "steps": steps}),
             None => json!({"steps": steps}),

@@ -24,7 +24,7 @@ impl Level {
 
 /// The steps of reaching a server, in their order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Step {
+pub(crate) enum ReachStep {
     Config,
     Trust,
     Program,
@@ -37,7 +37,7 @@ pub(crate) enum Step {
     Machine,
 }
 
-impl Step {
+impl ReachStep {
     pub(crate) fn as_str(self) -> &'static str {
         match self {
             Self::Config => "config",
@@ -54,7 +54,7 @@ impl Step {
     }
 }
 
-impl fmt::Display for Step {
+impl fmt::Display for ReachStep {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(self.as_str())
     }
@@ -62,10 +62,10 @@ impl fmt::Display for Step {
 
 /// A kind of finding.
 #[derive(Debug)]
-pub(crate) struct Kind {
+pub(crate) struct FindingKind {
     /// The stable name in text, JSON and docs.
     pub(crate) id: &'static str,
-    pub(crate) step: Step,
+    pub(crate) step: ReachStep,
     pub(crate) level: Level,
     /// What it means, for the guide.
     #[cfg_attr(not(test), expect(dead_code, reason = "a test compares the guide with it"))]
@@ -75,20 +75,20 @@ pub(crate) struct Kind {
 }
 
 /// The kind of finding that has the word of a diagnosis.
-pub(crate) fn find(code: Code) -> Option<&'static Kind> {
+pub(crate) fn find(code: Code) -> Option<&'static FindingKind> {
     ALL.iter().copied().find(|kind| kind.id == code.as_str())
 }
 
 macro_rules! kinds {
     ($($name:ident = $id:literal $step:ident $level:ident $means:literal $remedy:literal;)*) => {
-        $(pub(crate) static $name: Kind = Kind {
+        $(pub(crate) static $name: FindingKind = FindingKind {
             id: $id,
-            step: Step::$step,
+            step: ReachStep::$step,
             level: Level::$level,
             means: $means,
             remedy: $remedy,
         };)*
-        pub(crate) static ALL: &[&Kind] = &[$(&$name),*];
+        pub(crate) static ALL: &[&FindingKind] = &[$(&$name),*];
     };
 }
 
@@ -251,8 +251,8 @@ mod tests {
 
     /// The table of the guide, as the code has it.
     fn table() -> String {
-        let row = |kind: &&Kind| {
-            let Kind {
+        let row = |kind: &&FindingKind| {
+            let FindingKind {
                 id,
                 step,
                 level,

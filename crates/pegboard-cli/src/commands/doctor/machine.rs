@@ -6,7 +6,7 @@ use pegboard::ServerConfig;
 use url::Url;
 
 use super::{
-    finding::{Finding, Remedy, Section},
+    finding::{Finding, Remedy, ReportSection},
     kinds,
 };
 use crate::{cli::Global, daemon, settings::Settings};
@@ -21,7 +21,7 @@ const PROXIES: &[&str] = &[
 ];
 
 /// Adds what is found about proxies and daemons.
-pub(super) async fn check(section: &mut Section, global: &Global, settings: &Settings) {
+pub(super) async fn check(section: &mut ReportSection, global: &Global, settings: &Settings) {
     for name in PROXIES {
         let Some(value) = env::var(name).ok().filter(|value| !value.is_empty()) else {
             continue;
@@ -78,7 +78,7 @@ pub(super) async fn check(section: &mut Section, global: &Global, settings: &Set
 }
 
 /// Whether a proxy takes the requests to a server of this machine.
-pub(super) fn proxy_of_local(section: &mut Section, server: &ServerConfig) {
+pub(super) fn proxy_of_local(section: &mut ReportSection, server: &ServerConfig) {
     let Some(endpoint) = server.transport.endpoint() else {
         return;
     };

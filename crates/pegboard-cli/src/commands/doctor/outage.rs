@@ -8,7 +8,7 @@ use pegboard::{
 
 use super::{
     finding::Finding,
-    kinds::{self, Kind},
+    kinds::{self, FindingKind},
 };
 use crate::{commands::needed_variables, logging::Exchanged};
 
@@ -19,7 +19,7 @@ const MAX_WORDS: usize = 1500;
 pub(super) const LOG_SAYS_MORE: &str = "the server's log says more: run its command by hand, or `pegboard logs SERVER`";
 
 /// The findings of processes that exited by themselves, by what their last words point to. The first one counts.
-static CLUES: [(StderrClue, &Kind); 3] = [
+static CLUES: [(StderrClue, &FindingKind); 3] = [
     (StderrClue::DockerNotRunning, &kinds::DOCKER_NOT_RUNNING),
     (StderrClue::PackageUnknown, &kinds::PACKAGE_UNKNOWN),
     (StderrClue::ModuleMissing, &kinds::MODULE_MISSING),
@@ -44,7 +44,7 @@ pub(super) fn finding(name: &str, transport: &Transport, error: &LastError, exch
 }
 
 /// The kind of finding that a diagnosis is. What a process wrote to stderr counts only if it exited by itself.
-fn kind(diagnosis: Option<&Diagnosis>, transport: &Transport, stderr: &str) -> &'static Kind {
+fn kind(diagnosis: Option<&Diagnosis>, transport: &Transport, stderr: &str) -> &'static FindingKind {
     let other = match transport {
         Transport::Stdio(_) => &kinds::START_FAILED,
         Transport::Remote { .. } => &kinds::CONNECTION_FAILED,
@@ -65,15 +65,15 @@ fn kind(diagnosis: Option<&Diagnosis>, transport: &Transport, stderr: &str) -> &
     }
 }
 
-fn found(kind: &Kind, message: &str) -> String {
-    let message = shortened(message);
+fn found(kind: &FindingKind, message: &str) -> String {
+    let message = shorten(message);
     match kind.id == kinds::LIST_FAILED.id {
         true => format!("the tools could not be listed: {message}"),
         false => message,
     }
 }
 
-fn shortened(message: &str) -> String {
+fn shorten(message: &str) -> String {
     match message.char_indices().nth(MAX_WORDS) {
         Some((end, _)) => format!("{}…", &message[..end]),
         None => message.to_owned(),
@@ -81,7 +81,7 @@ fn shortened(message: &str) -> String {
 }
 
 /// What to do: the first of these that there is.
-fn fix(name: &str, kind: &Kind, transport: &Transport, error: &LastError) -> String {
+fn fix(name: &str, kind: &FindingKind, transport: &Transport, error: &LastError) -> String {
     needed_variable(kind, transport, error)
         .or_else(|| sign_in(name, kind))
         .or_else(|| better_than_hint(kind, error).map(str::to_owned))
@@ -90,20 +90,20 @@ fn fix(name: &str, kind: &Kind, transport: &Transport, error: &LastError) -> Str
 }
 
 /// The settings that pass on a variable which the process has ended for lack of.
-fn needed_variable(kind: &Kind, transport: &Transport, error: &LastError) -> Option<String> {
+fn needed_variable(kind: &FindingKind, transport: &Transport, error: &LastError) -> Option<String> {
     match transport {
         Transport::Stdio(command) if kind.id == kinds::EXITS_AT_START.id => needed_variables::advice(command, error),
         _ => None,
     }
 }
 
-fn sign_in(name: &str, kind: &Kind) -> Option<String> {
+fn sign_in(name: &str, kind: &FindingKind) -> Option<String> {
     let is_of_sign_in = [kinds::SIGN_IN_NEEDED.id, kinds::SIGN_IN_EXPIRED.id].contains(&kind.id);
     is_of_sign_in.then(|| format!("pegboard login {name}"))
 }
 
 /// The fix for a kind where the library's hint is not the best.
-fn better_than_hint(kind: &Kind, error: &LastError) -> Option<&'static str> {
+fn better_than_hint(kind: &FindingKind, error: &LastError) -> Option<&'static str> {
     let is_unusable = matches!(error.diagnosis.as_deref(), Some(found) if found.cause == Cause::Response);
     Some(match kind.id {
         "module-missing" => {

@@ -4,7 +4,7 @@ use std::fmt;
 
 use serde::Serialize;
 
-use super::finding::Section;
+use super::finding::ReportSection;
 
 /// How many servers have findings.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -15,8 +15,8 @@ pub(crate) struct Overview {
 
 impl Overview {
     /// The overview of sections; `None` if there is no server.
-    pub(super) fn of(sections: &[Section]) -> Option<Self> {
-        let servers: Vec<&Section> = sections.iter().filter(|section| section.server.is_some()).collect();
+    pub(super) fn new(sections: &[ReportSection]) -> Option<Self> {
+        let servers: Vec<&ReportSection> = sections.iter().filter(|section| section.server.is_some()).collect();
         let fine = servers
             .iter()
             .filter(|server| server.findings().next().is_none())

@@ -22,7 +22,7 @@ pub(super) fn pinned(program: &str, package: &str, server: &str, file: &Path) ->
     if name.contains("..") || !name.chars().all(is_plain) {
         return None;
     }
-    let wanted = format!("{name}@{}", fetched(name)?);
+    let wanted = format!("{name}@{}", fetch(name)?);
     let path = ["servers", server, "args"].map(str::to_owned);
     let document = Document::open(file).ok()?;
     let place = fix::place(&document, &path)?;
@@ -59,7 +59,7 @@ fn name(package: &str) -> &str {
 }
 
 /// The version of a package that npx fetched last.
-fn fetched(name: &str) -> Option<String> {
+fn fetch(name: &str) -> Option<String> {
     let cache = settings::set("npm_config_cache").or_else(|| Some(settings::set("HOME")?.join(".npm")))?;
     let folders = fs::read_dir(cache.join("_npx")).ok()?.flatten().take(MAX_FOLDERS);
     let versions = folders.filter_map(|folder| {

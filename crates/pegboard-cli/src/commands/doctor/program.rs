@@ -16,9 +16,9 @@ use pegboard_hosts::{
 use serde_json::json;
 
 use super::{
-    finding::{Finding, Remedy, Section},
+    finding::{Finding, Remedy, ReportSection},
     fix,
-    kinds::{self, Step},
+    kinds::{self, ReachStep},
 };
 
 /// The PATH of a program that was started from a desktop and not from a shell.
@@ -60,7 +60,7 @@ impl Written<'_> {
 }
 
 /// Adds what is found about a program.
-pub(super) fn check(section: &mut Section, command: &Command, written: &Written<'_>) {
+pub(super) fn check(section: &mut ReportSection, command: &Command, written: &Written<'_>) {
     if let Some(folder) = command.cwd.as_ref().filter(|folder| !folder.is_dir()) {
         section.found(
             Finding::new(
@@ -116,9 +116,12 @@ pub(super) fn check(section: &mut Section, command: &Command, written: &Written<
     }
     let is_bare = !command.program.contains(['/', '\\']);
     if is_bare {
-        section.fine(Step::Program, format!("`{}` is {}", command.program, program.display()));
+        section.fine(
+            ReachStep::Program,
+            format!("`{}` is {}", command.program, program.display()),
+        );
     } else {
-        section.fine(Step::Program, program.display().to_string());
+        section.fine(ReachStep::Program, program.display().to_string());
     }
     let is_own_path = command.env.contains_key("PATH");
     if cfg!(unix) && is_bare && !is_own_path && resolve(&command.program, OsStr::new(DESKTOP_PATH), None).is_none() {
@@ -143,7 +146,7 @@ pub(super) fn check(section: &mut Section, command: &Command, written: &Written<
 }
 
 /// A program as it is shown. One with options is a command line in the wrong place, whose options may be secrets.
-pub(super) fn shown(program: &str) -> String {
+pub(super) fn show(program: &str) -> String {
     match program.split_once(" -") {
         Some((program, _)) => format!("{program} …"),
         None => program.to_owned(),
@@ -151,7 +154,7 @@ pub(super) fn shown(program: &str) -> String {
 }
 
 fn missing(command: &Command, path: &OsStr) -> Finding {
-    let program = shown(&command.program);
+    let program = show(&command.program);
     if program.contains(['/', '\\']) {
         return Finding::new(&kinds::PROGRAM_MISSING, format!("{program} does not exist"))
             .fix("correct the path in `command`");

@@ -6,8 +6,8 @@ use pegboard::{Pegboard, ServerConfig, ServerName, State, config::Transport, sta
 
 use super::{
     clock, definitions,
-    finding::{Finding, Line, Section},
-    kinds::{self, Step},
+    finding::{Finding, ReportLine, ReportSection},
+    kinds::{self, ReachStep},
     other_paths, outage,
     stopped::Stopped,
     urls,
@@ -30,8 +30,8 @@ const SHUTDOWN: Duration = Duration::from_secs(10);
 pub(super) async fn servers(
     context: &mut Context<'_>,
     settings: &Settings,
-    sections: &mut [Section],
-    machine: &mut Section,
+    sections: &mut [ReportSection],
+    machine: &mut ReportSection,
 ) -> Result<(), Stopped> {
     let mut config = settings.shown_all().map_err(Stopped::Refused)?;
     let is_tried = |name: &ServerName| {
@@ -78,7 +78,7 @@ pub(super) async fn servers(
                     .unwrap_or(server)
                     .limits
                     .connect_timeout;
-                of_status(section, found, &server.transport, limit, &exchanged);
+                check_status(section, found, &server.transport, limit, &exchanged);
                 better_path(section, name, server, settings).await;
                 if found.state == State::Ready {
                     definitions::check(section, name.as_str(), &listing, &changes);
@@ -102,8 +102,8 @@ async fn close(board: &Pegboard) {
 }
 
 /// The steps up to the listing, by the state of the server.
-fn of_status(
-    section: &mut Section,
+fn check_status(
+    section: &mut ReportSection,
     status: &ServerStatus,
     transport: &Transport,
     limit: Duration,
@@ -130,10 +130,10 @@ fn of_status(
     }
 }
 
-fn ready(section: &mut Section, status: &ServerStatus, transport: &Transport, limit: Duration) {
+fn ready(section: &mut ReportSection, status: &ServerStatus, transport: &Transport, limit: Duration) {
     let step = match transport {
-        Transport::Stdio(_) => Step::Start,
-        Transport::Remote { .. } => Step::Connection,
+        Transport::Stdio(_) => ReachStep::Start,
+        Transport::Remote { .. } => ReachStep::Connection,
     };
     let took = Duration::from_secs_f64((status.ready_after_ms.unwrap_or_default() / 1000.0).clamp(0.0, 1e6));
     if took > SLOW.min(limit / 2) {
@@ -158,7 +158,7 @@ fn ready(section: &mut Section, status: &ServerStatus, transport: &Transport, li
         .as_ref()
         .map(|info| format!("{}, ", format!("{} {}", info.name, info.version).trim()));
     section.fine(
-        Step::Handshake,
+        ReachStep::Handshake,
         format!("{}protocol {version} ({era})", who.unwrap_or_default()),
     );
     let counts = [
@@ -172,14 +172,15 @@ fn ready(section: &mut Section, status: &ServerStatus, transport: &Transport, li
         .map(|(count, noun)| format!("{count} {noun}{}", if count == 1 { "" } else { "s" }))
         .collect();
     if !counts.is_empty() {
-        section.fine(Step::List, counts.join(", "));
+        section.fine(ReachStep::List, counts.join(", "));
     }
 }
 
 /// Adds the address that works as the fix of one that was not found.
-async fn better_path(section: &mut Section, name: &ServerName, server: &ServerConfig, settings: &Settings) {
-    let is_it = |line: &&mut Line| matches!(line, Line::Found(found) if found.kind.id == kinds::PATH_NOT_FOUND.id);
-    let Some(Line::Found(finding)) = section.lines.iter_mut().find(is_it) else {
+async fn better_path(section: &mut ReportSection, name: &ServerName, server: &ServerConfig, settings: &Settings) {
+    let is_it =
+        |line: &&mut ReportLine| matches!(line, ReportLine::Found(found) if found.kind.id == kinds::PATH_NOT_FOUND.id);
+    let Some(ReportLine::Found(finding)) = section.lines.iter_mut().find(is_it) else {
         return;
     };
     let Some(url) = other_paths::find(server).await else {
@@ -202,7 +203,7 @@ async fn better_path(section: &mut Section, name: &ServerName, server: &ServerCo
 }
 
 /// Adds the text that servers printed where messages belong.
-fn noise(sections: &mut [Section]) {
+fn noise(sections: &mut [ReportSection]) {
     for (server, line) in logging::stdout_noise() {
         let own = sections
             .iter_mut()

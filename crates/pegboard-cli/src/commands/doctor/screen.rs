@@ -5,11 +5,11 @@ use std::path::Path;
 use serde_json::{Value, json};
 
 use super::{
-    finding::{Fixes, Line, Section},
+    finding::{Fixes, ReportLine, ReportSection},
     kinds::Level,
 };
 use crate::{
-    output::{Paint, one_line, wrapped},
+    output::{Paint, one_line, wrap},
     settings::set,
 };
 
@@ -19,20 +19,23 @@ const MIN_TEXT: usize = 30;
 const LEVEL: usize = 9;
 
 /// The number of findings of a level.
-pub(super) fn count(sections: &[Section], level: Level) -> usize {
+pub(super) fn count(sections: &[ReportSection], level: Level) -> usize {
     let lines = sections.iter().flat_map(|section| &section.lines);
     lines.filter(|line| line.level() == level).count()
 }
 
-pub(super) fn json(sections: &[Section], fixes: &Fixes) -> Value {
+pub(super) fn json(sections: &[ReportSection], fixes: &Fixes) -> Value {
     let servers = sections.iter().filter(|section| section.server.is_some());
     let machine = sections.iter().filter(|section| section.server.is_none());
-    let steps: Vec<Value> = machine.flat_map(|section| &section.lines).map(Line::json).collect();
+    let steps: Vec<Value> = machine
+        .flat_map(|section| &section.lines)
+        .map(ReportLine::json)
+        .collect();
     json!({
         "ok": count(sections, Level::Problem) == 0,
         "problems": count(sections, Level::Problem),
         "warnings": count(sections, Level::Warning),
-        "servers": servers.map(Section::json).collect::<Vec<Value>>(),
+        "servers": servers.map(ReportSection::json).collect::<Vec<Value>>(),
         "machine": steps,
         "fixed": fixes.fixed,
         "would_fix": fixes.would,
@@ -40,10 +43,10 @@ pub(super) fn json(sections: &[Section], fixes: &Fixes) -> Value {
 }
 
 /// The report for people. `width` is that of the terminal; without one, lines are as long as they are.
-pub(super) fn text(sections: &[Section], width: Option<usize>, paint: Paint) -> String {
-    let label = |line: &Line| match line {
-        Line::Fine { step, .. } => step.as_str(),
-        Line::Found(finding) => finding.kind.id,
+pub(super) fn text(sections: &[ReportSection], width: Option<usize>, paint: Paint) -> String {
+    let label = |line: &ReportLine| match line {
+        ReportLine::Fine { step, .. } => step.as_str(),
+        ReportLine::Found(finding) => finding.kind.id,
     };
     let lines = sections.iter().flat_map(|section| &section.lines);
     let widest = lines.map(|line| label(line).len()).max().unwrap_or(0);
@@ -55,27 +58,27 @@ pub(super) fn text(sections: &[Section], width: Option<usize>, paint: Paint) -> 
             Some(name) => format!("{}: {}", paint.bold(name), one_line(&section.title)),
             None => paint.bold(&section.title),
         };
-        text.push_str(&wrapped(&title, width, 4));
+        text.push_str(&wrap(&title, width, 4));
         text.push('\n');
-        let mut lines: Vec<&Line> = section.lines.iter().collect();
+        let mut lines: Vec<&ReportLine> = section.lines.iter().collect();
         lines.sort_by_key(|line| line.step());
         for line in lines {
             let level = line.level();
             let padding = " ".repeat(LEVEL - level.as_str().len());
             text.push_str(&format!(
                 "  {}{padding}{:widest$}  ",
-                painted(paint, level),
+                paint_level(paint, level),
                 label(line)
             ));
             let (found, fix) = match line {
-                Line::Fine { found, .. } => (found, None),
-                Line::Found(finding) => (&finding.found, finding.fix.as_deref()),
+                ReportLine::Fine { found, .. } => (found, None),
+                ReportLine::Found(finding) => (&finding.found, finding.fix.as_deref()),
             };
             let mut said = words(&in_short(found), room, indent);
             if let Some(fix) = fix {
                 said.push('\n');
                 said.push_str(&" ".repeat(indent));
-                said.push_str(&wrapped(&format!("fix: {}", one_line(fix)), room, indent));
+                said.push_str(&wrap(&format!("fix: {}", one_line(fix)), room, indent));
             }
             text.push_str(&said);
             text.push('\n');
@@ -85,7 +88,7 @@ pub(super) fn text(sections: &[Section], width: Option<usize>, paint: Paint) -> 
     text
 }
 
-fn painted(paint: Paint, level: Level) -> String {
+fn paint_level(paint: Paint, level: Level) -> String {
     let word = level.as_str();
     match level {
         Level::Ok => paint.green(word),
@@ -105,15 +108,12 @@ fn in_short(found: &str) -> String {
 
 /// A text with its own lines kept, because it may be the end of a log.
 fn words(text: &str, room: Option<usize>, indent: usize) -> String {
-    let lines: Vec<String> = text
-        .lines()
-        .map(|line| wrapped(&one_line(line), room, indent))
-        .collect();
+    let lines: Vec<String> = text.lines().map(|line| wrap(&one_line(line), room, indent)).collect();
     lines.join(&format!("\n{}", " ".repeat(indent)))
 }
 
 /// The last line: how many findings there are, and what to do next.
-pub(super) fn summary(sections: &[Section], fixable: usize) -> String {
+pub(super) fn summary(sections: &[ReportSection], fixable: usize) -> String {
     let servers = sections.iter().filter(|section| section.server.is_some()).count();
     let counted = |count: usize, noun: &str| match count {
         1 => format!("1 {noun}"),
@@ -143,13 +143,13 @@ mod tests {
     use super::*;
     use crate::commands::doctor::{
         finding::Finding,
-        kinds::{self, Step},
+        kinds::{self, ReachStep},
     };
 
-    fn sections() -> Vec<Section> {
-        let mut github = Section::of_server("github", "npx".to_owned());
-        github.fine(Step::Config, "/home/ada/.config/pegboard/pegboard.toml:3");
-        github.fine(Step::Program, "`npx` is /usr/bin/npx");
+    fn sections() -> Vec<ReportSection> {
+        let mut github = ReportSection::for_server("github", "npx".to_owned());
+        github.fine(ReachStep::Config, "/home/ada/.config/pegboard/pegboard.toml:3");
+        github.fine(ReachStep::Program, "`npx` is /usr/bin/npx");
         github.found(
             Finding::new(
                 &kinds::EXITS_AT_START,
@@ -164,12 +164,12 @@ mod tests {
             )
             .fix("write one version: `@modelcontextprotocol/server-github@1.2.3`"),
         );
-        let mut time = Section::of_server("time", "https://time.example/mcp".to_owned());
-        time.fine(Step::Config, "/home/ada/.config/pegboard/pegboard.toml:9");
-        time.fine(Step::Connection, "it answers");
-        time.fine(Step::Handshake, "time 1.0, protocol 2025-11-25 (legacy)");
-        time.fine(Step::List, "2 tools");
-        let mut machine = Section::of_machine();
+        let mut time = ReportSection::for_server("time", "https://time.example/mcp".to_owned());
+        time.fine(ReachStep::Config, "/home/ada/.config/pegboard/pegboard.toml:9");
+        time.fine(ReachStep::Connection, "it answers");
+        time.fine(ReachStep::Handshake, "time 1.0, protocol 2025-11-25 (legacy)");
+        time.fine(ReachStep::List, "2 tools");
+        let mut machine = ReportSection::for_machine();
         machine.found(
             Finding::new(
                 &kinds::DAEMON_LEFTOVERS,
@@ -207,7 +207,7 @@ mod tests {
 
     #[test]
     fn text_of_a_server_cannot_forge_lines() {
-        let mut section = Section::of_server("x", "x".to_owned());
+        let mut section = ReportSection::for_server("x", "x".to_owned());
         section.found(Finding::new(
             &kinds::EXITS_AT_START,
             "a\n\x1b[2Jno problem with 1 server",

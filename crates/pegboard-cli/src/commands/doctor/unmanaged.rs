@@ -18,7 +18,7 @@ use pegboard_hosts::{
 use serde_json::{Map, Value};
 
 use super::{
-    finding::{Finding, Section},
+    finding::{Finding, ReportSection},
     kinds,
 };
 use crate::{cli::Global, settings::here};
@@ -27,7 +27,7 @@ use crate::{cli::Global, settings::here};
 const NAMED: usize = 5;
 
 /// What the servers of hosts are compared with.
-struct Known<'a> {
+struct KnownServers<'a> {
     config: &'a Config,
     /// The servers of the config as they are written, by name.
     written: Map<String, Value>,
@@ -35,14 +35,14 @@ struct Known<'a> {
 }
 
 /// Adds a finding for each file with servers that are not in the config, and for each with servers that Pegboard gives the host too.
-pub(super) fn check(section: &mut Section, global: &Global, loaded: &Loaded) {
-    let known_servers = Known {
+pub(super) fn check(section: &mut ReportSection, global: &Global, loaded: &Loaded) {
+    let known_servers = KnownServers {
         config: &loaded.config,
         written: written(global),
         // Without the list, entries with a URL are taken for other servers.
         own: OwnEntries::load().unwrap_or_default(),
     };
-    let Some(folders) = Folders::of_process(here()) else {
+    let Some(folders) = Folders::for_process(here()) else {
         return;
     };
     // Some hosts read each other's files, and the user's file is that of a project in the home folder.
@@ -50,7 +50,7 @@ pub(super) fn check(section: &mut Section, global: &Global, loaded: &Loaded) {
     for host in hosts::HOSTS {
         for file in host.user_files(&folders) {
             if known.insert(file.clone()) {
-                of_file(section, &known_servers, host, &file, None, &folders);
+                check_file(section, &known_servers, host, &file, None, &folders);
             }
         }
     }
@@ -64,7 +64,7 @@ pub(super) fn check(section: &mut Section, global: &Global, loaded: &Loaded) {
                         folder: project,
                         is_here: project == folders.here,
                     };
-                    of_file(section, &known_servers, host, &file, Some(&project), &of_project);
+                    check_file(section, &known_servers, host, &file, Some(&project), &of_project);
                 }
             }
         }
@@ -103,9 +103,9 @@ fn is_read(loaded: &Loaded, file: &Path) -> bool {
 }
 
 /// Adds a finding for a file of a host, which may be one of a project.
-fn of_file(
-    section: &mut Section,
-    known: &Known<'_>,
+fn check_file(
+    section: &mut ReportSection,
+    known: &KnownServers<'_>,
     host: &'static Host,
     file: &Path,
     project: Option<&Project<'_>>,
@@ -143,7 +143,7 @@ fn of_file(
             "{} starts servers of its own{place}, by {}: {}",
             host.title,
             file.display(),
-            shown(&unmanaged)
+            show(&unmanaged)
         );
         section.found(Finding::new(&kinds::UNMANAGED_SERVER, found).fix(command("import", "")));
     }
@@ -152,13 +152,13 @@ fn of_file(
             "{} uses Pegboard{place}, and also starts servers of the config itself, by {}: {}",
             host.title,
             file.display(),
-            shown(&twice)
+            show(&twice)
         );
         section.found(Finding::new(&kinds::SERVER_TWICE, found).fix(command("install", " --take-over")));
     }
 }
 
-impl Known<'_> {
+impl KnownServers<'_> {
     /// Whether Pegboard gives a host the server that the host starts itself.
     fn gives(&self, row: &Row) -> bool {
         let is_in_use = row.settings.get("enabled") != Some(&Value::Bool(false));
@@ -177,7 +177,7 @@ impl Known<'_> {
 }
 
 /// The first names of a list, and how many more there are.
-fn shown(names: &[String]) -> String {
+fn show(names: &[String]) -> String {
     let more = match names.len().saturating_sub(NAMED) {
         0 => String::new(),
         more => format!(" and {more} more"),

@@ -22,7 +22,7 @@ pub(super) fn with_path(file: &Path, server: &str, from: &Url, to: &Url) -> Opti
     let range = path_in(text)?;
     let wanted = format!("{}{}{}", &text[..range.start], to.path(), &text[range.end..]);
     // A variable before the path may hold a part of it.
-    let is_meant = resolved(text)?.expose() == from && resolved(&wanted)?.expose() == to;
+    let is_meant = resolve(text)?.expose() == from && resolve(&wanted)?.expose() == to;
     is_meant.then(|| {
         let advice = advice(&wanted, &format!("write the path `{}` in `url`", to.path()));
         (advice, set(file, path, &wanted))
@@ -31,7 +31,7 @@ pub(super) fn with_path(file: &Path, server: &str, from: &Url, to: &Url) -> Opti
 
 /// The line of the config, or other words if it has a secret.
 fn advice(wanted: &str, other: &str) -> String {
-    match resolved(wanted) {
+    match resolve(wanted) {
         Some(url) if url.to_string() == wanted => format!("url = {wanted:?}"),
         _ => other.to_owned(),
     }
@@ -45,7 +45,7 @@ fn set(file: &Path, path: Vec<String>, url: &str) -> Remedy {
 }
 
 /// The URL that a text of a config file stands for.
-fn resolved(text: &str) -> Option<SafeUrl> {
+fn resolve(text: &str) -> Option<SafeUrl> {
     let config = json!({"servers": {"x": {"url": text}}}).to_string();
     let loaded = Config::from_text(&config, Format::Json, &Env::process());
     let server = loaded.config.servers.values().next()?;

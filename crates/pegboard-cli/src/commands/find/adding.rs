@@ -11,7 +11,7 @@ use crate::{
     cli::Global,
     exit::Exit,
     output::one_line,
-    registry::{Entry, Given, Need, Way, ways},
+    registry::{Given, Need, RegistryEntry, Way, ways},
     settings::Complaint,
 };
 
@@ -30,9 +30,9 @@ pub(super) struct Plan {
 
 impl Plan {
     /// Plans to add an entry. Nothing is written yet.
-    pub(super) fn new(entry: &Entry, options: &Find, global: &Global) -> Result<Self, Complaint> {
+    pub(super) fn new(entry: &RegistryEntry, options: &Find, global: &Global) -> Result<Self, Complaint> {
         let given = given(&options.set)?;
-        let way = chosen(entry, &given, options.package.as_deref())?;
+        let way = choose(entry, &given, options.package.as_deref())?;
         for need in &way.needs {
             if need.is_secret && given.get(&need.name).is_some_and(Option::is_some) {
                 let hint = format!("set the environment variable {0}, and write `--set {0}`", need.name);
@@ -101,7 +101,7 @@ impl Plan {
     }
 
     /// What is added, for people.
-    pub(super) fn shown(&self, entry: &Entry) -> String {
+    pub(super) fn shown(&self, entry: &RegistryEntry) -> String {
         let (publisher, _) = entry.name.split_once('/').unwrap_or((&entry.name, ""));
         let mut text = format!(
             "{} {} of {} as `{}` in {}\n  {}\n",
@@ -133,7 +133,7 @@ impl Plan {
     fn line(&self) -> String {
         let text = |key: &str| self.settings.get(key).and_then(Value::as_str).map(str::to_owned);
         let args = self.settings.get("args").and_then(Value::as_array);
-        let args = args.into_iter().flatten().filter_map(Value::as_str).map(quoted);
+        let args = args.into_iter().flatten().filter_map(Value::as_str).map(quote);
         let words: Vec<String> = text("command").or(text("url")).into_iter().chain(args).collect();
         one_line(&words.join(" "))
     }
@@ -162,7 +162,7 @@ impl Plan {
 }
 
 /// An argument of the config for people, in quotes if it would look like several.
-fn quoted(argument: &str) -> String {
+fn quote(argument: &str) -> String {
     let shown = argument.replace("$$", "$");
     match shown.is_empty() || shown.contains(|c: char| c.is_whitespace() || c == '"') {
         true => format!("{shown:?}"),
@@ -176,9 +176,9 @@ fn has_all(known: &Value, settings: &Map<String, Value>) -> bool {
 }
 
 /// The entry that is meant: the one whose name, or last part of the name, was given, or the only one.
-pub(super) fn meant<'a>(entries: &'a [Entry], words: &[String]) -> Option<&'a Entry> {
+pub(super) fn meant<'a>(entries: &'a [RegistryEntry], words: &[String]) -> Option<&'a RegistryEntry> {
     let [word] = words else { return only(entries) };
-    let last = |entry: &Entry| entry.name.rsplit('/').next().map(str::to_lowercase);
+    let last = |entry: &RegistryEntry| entry.name.rsplit('/').next().map(str::to_lowercase);
     let mut exact = entries.iter().filter(|entry| entry.name == *word);
     let mut short = entries
         .iter()
@@ -189,14 +189,14 @@ pub(super) fn meant<'a>(entries: &'a [Entry], words: &[String]) -> Option<&'a En
     })
 }
 
-fn only(entries: &[Entry]) -> Option<&Entry> {
+fn only(entries: &[RegistryEntry]) -> Option<&RegistryEntry> {
     match entries {
         [one] => Some(one),
         _ => None,
     }
 }
 
-fn chosen(entry: &Entry, given: &Given, kind: Option<&str>) -> Result<Way, Complaint> {
+fn choose(entry: &RegistryEntry, given: &Given, kind: Option<&str>) -> Result<Way, Complaint> {
     let ways = ways(entry, given);
     let kinds: Vec<String> = ways.iter().map(|way| one_line(&way.kind)).collect();
     let mut fitting = ways.into_iter().filter(|way| kind.is_none_or(|kind| way.kind == kind));
@@ -223,7 +223,7 @@ fn given(pairs: &[String]) -> Result<Given, Complaint> {
 }
 
 /// The name of the server in the config: the last part of the entry's name, before it the publisher's if it is taken.
-fn name(entry: &Entry, wish: Option<&str>, taken: &[String]) -> Result<ServerName, Complaint> {
+fn name(entry: &RegistryEntry, wish: Option<&str>, taken: &[String]) -> Result<ServerName, Complaint> {
     let is_taken = |name: &str| taken.iter().any(|known| known == name);
     if let Some(wish) = wish {
         let name = wished(wish)?;
@@ -268,8 +268,8 @@ fn usage(message: String, hint: &str) -> Complaint {
 mod tests {
     use super::*;
 
-    fn entry(name: &str) -> Entry {
-        Entry::read(&json!({"server": {"name": name}})).unwrap()
+    fn entry(name: &str) -> RegistryEntry {
+        RegistryEntry::read(&json!({"server": {"name": name}})).unwrap()
     }
 
     #[test]

@@ -6,21 +6,21 @@ use serde_json::{Value, json};
 use unicode_width::UnicodeWidthStr as _;
 
 use crate::{
-    output::{self, Paint, one_line, wrapped},
-    registry::{Entry, Need, Status, Way, ways},
+    output::{self, Paint, one_line, wrap},
+    registry::{Need, RegistryEntry, Status, Way, ways},
 };
 
 /// The least width of a text, however narrow the terminal.
 const MIN_TEXT: usize = 30;
 
 /// The servers for people.
-pub(super) fn text(entries: &[Entry]) -> String {
-    let paint = Paint::of(&io::stdout());
+pub(super) fn text(entries: &[RegistryEntry]) -> String {
+    let paint = Paint::detect(&io::stdout());
     let shown: Vec<String> = entries.iter().map(|entry| one(entry, paint)).collect();
     shown.join("\n")
 }
 
-fn one(entry: &Entry, paint: Paint) -> String {
+fn one(entry: &RegistryEntry, paint: Paint) -> String {
     let name = paint.bold(&one_line(&entry.name));
     let mut text = format!("{name} {}", one_line(&entry.version));
     if let Status::Other(status) = &entry.status {
@@ -30,7 +30,7 @@ fn one(entry: &Entry, paint: Paint) -> String {
     for line in [Some(&entry.description), entry.status_message.as_ref()] {
         if let Some(line) = line.filter(|line| !line.is_empty()) {
             let room = output::width().map(|width| width.saturating_sub(2).max(MIN_TEXT));
-            let _ = writeln!(text, "  {}", wrapped(&one_line(line), room, 2));
+            let _ = writeln!(text, "  {}", wrap(&one_line(line), room, 2));
         }
     }
     let ways = ways(entry, &Default::default());
@@ -50,9 +50,9 @@ fn one(entry: &Entry, paint: Paint) -> String {
     for way in &ways {
         let kind = one_line(&way.kind);
         let padding = " ".repeat(indent - 2 - kind.width());
-        let _ = writeln!(text, "  {kind}{padding}{}", wrapped(&line(way), room, indent));
+        let _ = writeln!(text, "  {kind}{padding}{}", wrap(&line(way), room, indent));
         for need in way.needs.iter().filter(|need| need.is_required) {
-            let _ = writeln!(text, "{}{}", " ".repeat(indent), wrapped(&needed(need), room, indent));
+            let _ = writeln!(text, "{}{}", " ".repeat(indent), wrap(&needed(need), room, indent));
         }
     }
     text
@@ -76,7 +76,7 @@ fn needed(need: &Need) -> String {
 }
 
 /// One server for programs.
-pub(super) fn json(entry: &Entry) -> Value {
+pub(super) fn json(entry: &RegistryEntry) -> Value {
     let status = match &entry.status {
         Status::Active => "active",
         Status::Other(status) => status,

@@ -14,7 +14,7 @@ use crate::commands::server_tls::Verifier;
 
 /// Whom a health check trusts.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Trust {
+pub(super) enum ProbeTrust {
     /// The authorities that the system trusts.
     System,
     /// The certificate in a file, whatever its name and dates are: the file is that of the gateway itself, whose address is not its name.
@@ -22,19 +22,19 @@ pub(super) enum Trust {
 }
 
 /// Shakes hands with a server of this name.
-pub(super) async fn connect(stream: TcpStream, host: String, trust: &Trust) -> io::Result<TlsStream<TcpStream>> {
+pub(super) async fn connect(stream: TcpStream, host: String, trust: &ProbeTrust) -> io::Result<TlsStream<TcpStream>> {
     let name = ServerName::try_from(host).map_err(io::Error::other)?;
     let provider = Arc::new(default_provider());
     let config = ClientConfig::builder_with_provider(provider.clone())
         .with_safe_default_protocol_versions()
         .map_err(io::Error::other)?;
     let config = match trust {
-        Trust::System => {
+        ProbeTrust::System => {
             let mut roots = RootCertStore::empty();
             roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
             config.with_root_certificates(roots).with_no_client_auth()
         }
-        Trust::Only(file) => {
+        ProbeTrust::Only(file) => {
             let certificate = CertificateDer::from_pem_file(file)
                 .map_err(|error| io::Error::other(format!("{} has no certificate: {error}", file.display())))?;
             let verifier = Verifier {

@@ -22,7 +22,7 @@ pub(in crate::commands) async fn ask(plan: &mut Plan, output: &Output) {
             continue;
         };
         let value = match input.is_secret {
-            true => stored(&input, &answer, output).await,
+            true => store(&input, &answer, output).await,
             // To us `$$` is an escaped `$`.
             false => Some(answer.replace('$', "$$")),
         };
@@ -62,7 +62,7 @@ async fn answer(input: &Input, output: &Output) -> Option<String> {
 }
 
 /// Stores a secret in the keyring and returns the reference to it. Without a keyring it is forgotten, and a variable takes its place.
-async fn stored(input: &Input, secret: &str, output: &Output) -> Option<String> {
+async fn store(input: &Input, secret: &str, output: &Output) -> Option<String> {
     let user: String = input
         .id
         .chars()

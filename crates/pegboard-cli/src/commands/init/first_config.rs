@@ -87,7 +87,7 @@ mod tests {
     fn the_file_is_read_without_a_problem_also_with_its_examples() {
         let text = text(r#"/opt/a "b" $c/pegboard"#);
         insta::assert_snapshot!(text);
-        let env = Env::of([("GITHUB_TOKEN", "x")]);
+        let env = Env::from_pairs([("GITHUB_TOKEN", "x")]);
         let whole = text.replace("\n# [", "\n[").replace("\n# url", "\nurl");
         let whole = ["command", "args", "env"].iter().fold(whole, |text, key| {
             text.replace(&format!("\n# {key} ="), &format!("\n{key} ="))

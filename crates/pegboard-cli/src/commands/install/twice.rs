@@ -22,7 +22,7 @@ pub(in crate::commands) struct Twice {
 
 impl Twice {
     /// The hosts among those that were changed. `with_new` counts what the plan adds to the config too.
-    pub(in crate::commands) fn of(
+    pub(in crate::commands) fn find(
         changes: &[Change],
         plan: &Plan,
         with_new: bool,

@@ -68,7 +68,7 @@ pub(super) enum Visit {
     Redirected {
         /// The URL that it was sent to.
         redirected: String,
-        page: Page,
+        page: BrowserWindow,
     },
     /// The first page was opened by two browsers. Only one of them can be the user's.
     OpenedTwice,
@@ -229,7 +229,7 @@ async fn receive(mut stream: TcpStream, site: &Site, visits: &mpsc::Sender<Visit
         (Some(target), Some(path)) if path == site.path => {
             let visit = Visit::Redirected {
                 redirected: format!("{}{target}", site.origin),
-                page: Page(stream),
+                page: BrowserWindow(stream),
             };
             let _ = visits.try_send(visit);
         }
@@ -288,9 +288,9 @@ async fn lead_on(stream: &mut TcpStream, start: &StartPage, request: &str, visit
 }
 
 /// The browser's window, which waits for an answer.
-pub(super) struct Page(TcpStream);
+pub(super) struct BrowserWindow(TcpStream);
 
-impl Page {
+impl BrowserWindow {
     /// Tells the person how the sign-in ended. What the authorization server said stays in the terminal.
     pub(super) async fn show(mut self, is_signed_in: bool) {
         let (status, text) = match is_signed_in {

@@ -12,7 +12,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::{
     Login, browser,
-    callback::{Callback, Page, Visit},
+    callback::{BrowserWindow, Callback, Visit},
     command_of, complaint_of, unanswered, whose,
 };
 use crate::{
@@ -36,7 +36,7 @@ pub(super) struct Flow<'a> {
 }
 
 /// The redirect of the sign-in, and the browser's window if it came from one.
-type Answer = (String, Option<Page>);
+type Answer = (String, Option<BrowserWindow>);
 
 impl Flow<'_> {
     /// Signs in. Returns `false` if the server needs no sign-in.
@@ -58,7 +58,7 @@ impl Flow<'_> {
             Err(error) if error.kind() == SignInErrorKind::NotNeeded => return Ok(false),
             Err(error) => return Err(complaint_of(&error, options)),
         };
-        let url = browser::checked(signing_in.url())?;
+        let url = browser::check(signing_in.url())?;
         let opens = !options.no_browser && browser::can_open();
         let server = whose(options.server(), options.principal.as_deref());
         let reads_stdin = options.no_browser || io::stdin().is_terminal();

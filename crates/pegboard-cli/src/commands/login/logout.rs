@@ -23,7 +23,7 @@ use crate::{
 const REPORTING: Duration = Duration::from_millis(500);
 
 /// The end of one sign-in.
-struct Ended {
+struct SignOut {
     /// The name of the server, or its URL if the config does not name it any more.
     server: String,
     principal: Option<String>,
@@ -34,7 +34,7 @@ struct Ended {
 
 /// All sign-ins that were ended, and the principals that are signed in to the server.
 struct Outcome {
-    ended: Vec<Ended>,
+    ended: Vec<SignOut>,
     others: Vec<String>,
 }
 
@@ -80,7 +80,7 @@ impl Run for Logout {
                     all(&board, &names, self.principal.as_deref(), limit).await
                 }
             };
-            let has_ended = |ended: &Ended| !matches!(ended.result, Ok(SignedOut::WasNot));
+            let has_ended = |ended: &SignOut| !matches!(ended.result, Ok(SignedOut::WasNot));
             if outcome.ended.iter().any(has_ended) {
                 daemon::tell_of_sign_in(&global, &settings, deadline).await;
             }
@@ -129,7 +129,7 @@ async fn one(board: &Pegboard, server: &str, url: Option<&Url>, principal: Optio
         let is_of_url = stored.server.is_none() && url.is_some_and(|url| is_for(stored, url));
         is_of_url && stored.principal.as_ref().map(Principal::as_str) == principal
     };
-    let ending = |result: Result<SignedOut, SignInError>, sharers: Vec<String>| Ended {
+    let ending = |result: Result<SignedOut, SignInError>, sharers: Vec<String>| SignOut {
         server: server.to_owned(),
         principal: principal.map(str::to_owned),
         sharers,
@@ -166,7 +166,7 @@ async fn all(board: &Pegboard, servers: &[String], principal: Option<&str>, limi
     let mut ended = Vec::new();
     for done in board.sign_out_all(whose.as_ref(), limit).await {
         ended.push(match &done.stored {
-            Some(sign_in) => Ended {
+            Some(sign_in) => SignOut {
                 server: sign_in
                     .server
                     .as_ref()
@@ -175,7 +175,7 @@ async fn all(board: &Pegboard, servers: &[String], principal: Option<&str>, limi
                 sharers: sharers(&stored, sign_in),
                 result: done.result,
             },
-            None => Ended {
+            None => SignOut {
                 server: done.file.unwrap_or_default(),
                 principal: None,
                 sharers: Vec::new(),
@@ -194,7 +194,7 @@ async fn all(board: &Pegboard, servers: &[String], principal: Option<&str>, limi
         // Most servers of a config take no sign-in.
         let is_other = matches!(&result, Err(error) if error.kind() == SignInErrorKind::NotPossible);
         if !is_other {
-            ended.push(Ended {
+            ended.push(SignOut {
                 server: server.clone(),
                 principal: principal.map(str::to_owned),
                 sharers: Vec::new(),
@@ -263,7 +263,7 @@ fn signed_out(output: &Output, options: &Logout, outcome: &Outcome) -> crate::ou
     }
 }
 
-fn row(ended: &Ended) -> Value {
+fn row(ended: &SignOut) -> Value {
     let (state, is_revoked, why) = match &ended.result {
         Ok(SignedOut::Revoked) => ("signed_out", true, None),
         Ok(SignedOut::OnlyForgotten { reason, .. }) => ("signed_out", false, Some(reason.clone())),

@@ -44,8 +44,8 @@ impl Run for Add {
 
     /// Adds a server.
     async fn run(self, mut context: Context<'_>) -> Exit {
-        let extras = Extras::of(&context.global);
-        let entry = match entry::of_arguments(&self, &extras) {
+        let extras = Extras::new(&context.global);
+        let entry = match entry::from_arguments(&self, &extras) {
             Ok(entry) => entry,
             Err(complaint) => {
                 return context
@@ -108,7 +108,7 @@ impl Run for AddJson {
                     .await;
             }
         };
-        let report = match entry::of_json(&self.name, &text) {
+        let report = match entry::from_json(&self.name, &text) {
             Ok(entry) => written(&context, &self.name, &entry, &self.writing, self.check).await,
             Err(complaint) => refused(&context.output, &self.name, &complaint),
         };

@@ -59,7 +59,7 @@ impl Run for Remove {
                 file.save()?;
             }
             let what = if self.named.dry_run { "would remove" } else { "removed" };
-            let mut removed = of(name, &file, what, files.first());
+            let mut removed = report(name, &file, what, files.first());
             // A view that names a server of another file still shows that one. A list that becomes empty would show all.
             if files.is_empty() {
                 removed.warnings = views::warnings(ServersFile::all(&context.global.configs)?.iter(), name);
@@ -142,7 +142,7 @@ async fn switch(context: Context<'_>, named: Named, on: bool) -> Exit {
                 (false, false) => "disabled",
             }
         };
-        done.push(of(name, &files[0], what, None));
+        done.push(report(name, &files[0], what, None));
         Ok(())
     });
     finish(context, done, result, daemon && !named.dry_run).await
@@ -183,7 +183,7 @@ impl Run for Rename {
                 file.save()?;
             }
             let what = if *dry_run { "would rename" } else { "renamed" };
-            let mut renamed = of(name, file, what, None);
+            let mut renamed = report(name, file, what, None);
             renamed.to = Some(new.clone());
             let others = ServersFile::all(&context.global.configs)?;
             let others = others.iter().filter(|other| other.path() != file.path());
@@ -195,7 +195,7 @@ impl Run for Rename {
     }
 }
 
-fn of(name: &str, file: &ServersFile, what: &'static str, also: Option<&ServersFile>) -> Done {
+fn report(name: &str, file: &ServersFile, what: &'static str, also: Option<&ServersFile>) -> Done {
     Done {
         name: name.to_owned(),
         file: file.path().display().to_string(),

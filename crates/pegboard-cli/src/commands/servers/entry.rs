@@ -25,7 +25,7 @@ pub(super) struct Extras {
 }
 
 impl Extras {
-    pub(super) fn of(global: &Global) -> Self {
+    pub(super) fn new(global: &Global) -> Self {
         Self {
             headers: global.headers.clone(),
             env: global.env.clone(),
@@ -36,7 +36,7 @@ impl Extras {
 
 /// The server of `--server NAME=…` with the settings of `--header`, `--env` and `--cwd`, as a config in JSON. `None` without such options.
 pub(in crate::commands) fn for_this_run(global: &Global) -> Result<Option<String>, Complaint> {
-    let mut settings = of_extras(&Extras::of(global))?;
+    let mut settings = from_extras(&Extras::new(global))?;
     if settings.is_empty() {
         return Ok(None);
     }
@@ -69,7 +69,7 @@ pub(in crate::commands) fn for_this_run(global: &Global) -> Result<Option<String
 }
 
 /// The settings that the arguments of `add` describe.
-pub(super) fn of_arguments(add: &Add, extras: &Extras) -> Result<Value, Complaint> {
+pub(super) fn from_arguments(add: &Add, extras: &Extras) -> Result<Value, Complaint> {
     let mut entry = Map::new();
     let target = target(add)?;
     let is_remote = target.is_url;
@@ -104,7 +104,7 @@ pub(super) fn of_arguments(add: &Add, extras: &Extras) -> Result<Value, Complain
             return Err(usage(why, "a command takes `--env NAME=VALUE`"));
         }
     }
-    entry.extend(of_extras(extras)?);
+    entry.extend(from_extras(extras)?);
     if let Some(variable) = &add.bearer_env {
         entry.insert("bearer_token".into(), format!("${{{variable}}}").into());
     }
@@ -123,7 +123,7 @@ pub(super) fn of_arguments(add: &Add, extras: &Extras) -> Result<Value, Complain
 }
 
 /// The settings of `--header`, `--env` and `--cwd`.
-pub(super) fn of_extras(extras: &Extras) -> Result<Map<String, Value>, Complaint> {
+pub(super) fn from_extras(extras: &Extras) -> Result<Map<String, Value>, Complaint> {
     let mut entry = Map::new();
     let mut headers = Map::new();
     for header in &extras.headers {
@@ -166,12 +166,12 @@ fn hidden(text: &str) -> &str {
     text.split(['=', ':', ' ']).next().unwrap_or_default()
 }
 
-struct Target {
+struct EntryTarget {
     words: Vec<String>,
     is_url: bool,
 }
 
-fn target(add: &Add) -> Result<Target, Complaint> {
+fn target(add: &Add) -> Result<EntryTarget, Complaint> {
     let name = &add.name;
     if let (Some(word), []) | (None, [word]) = (&add.target, add.command.as_slice())
         && let Some(url) = address::without_scheme(word)
@@ -182,11 +182,11 @@ fn target(add: &Add) -> Result<Target, Complaint> {
         ));
     }
     match (&add.target, add.command.as_slice()) {
-        (Some(url), []) if is_url(url) => Ok(Target {
+        (Some(url), []) if is_url(url) => Ok(EntryTarget {
             words: vec![url.clone()],
             is_url: true,
         }),
-        (Some(words), []) => Ok(Target {
+        (Some(words), []) => Ok(EntryTarget {
             words: words.split_whitespace().map(str::to_owned).collect(),
             is_url: false,
         }),
@@ -194,7 +194,7 @@ fn target(add: &Add) -> Result<Target, Complaint> {
             "nothing says what the server is",
             &format!("write `pegboard add {name} -- COMMAND…` or `pegboard add {name} URL`"),
         )),
-        (None, words) => Ok(Target {
+        (None, words) => Ok(EntryTarget {
             words: words.to_vec(),
             is_url: false,
         }),
@@ -251,7 +251,7 @@ fn absolute(path: &str) -> String {
 }
 
 /// The settings in a JSON text: those of one server, in our shape or in that of Claude, VS Code and others, or a file with this one server.
-pub(super) fn of_json(name: &str, text: &str) -> Result<Value, Complaint> {
+pub(super) fn from_json(name: &str, text: &str) -> Result<Value, Complaint> {
     let value: Value = serde_json::from_str(text).map_err(|error| {
         let hint = "write an object such as `{\"command\": \"npx\", \"args\": [\"-y\", \"PACKAGE\"]}`";
         usage(&format!("the JSON cannot be read: {error}"), hint)

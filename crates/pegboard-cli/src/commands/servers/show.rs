@@ -127,7 +127,7 @@ impl Run for List {
                 table.row([cell("name"), cell("kind"), cell("state"), place, cell("target")]);
             }
             if !servers.is_empty() {
-                let paint = Paint::of(&std::io::stdout());
+                let paint = Paint::detect(&std::io::stdout());
                 report.data = table.painted(width(), |row, column, cell| match (column, cell) {
                     _ if row == 0 => paint.bold(cell),
                     (STATE, "misconfigured") => paint.red(cell),

@@ -22,12 +22,12 @@ const WAIT: Duration = Duration::from_secs(60);
 const CLEAR: &str = "\x1b[H\x1b[2J";
 
 /// Where the status comes from.
-pub(super) enum Source<'a> {
+pub(super) enum StatusSource<'a> {
     Daemon(&'a RunningDaemon),
     Board(&'a Pegboard),
 }
 
-impl Source<'_> {
+impl StatusSource<'_> {
     /// The status of the servers that the command is about.
     pub(super) async fn status(&self, config: &Config) -> Result<Value, String> {
         let mut status = match self {
@@ -55,7 +55,7 @@ impl Source<'_> {
             let Ok(status) = self.status(config).await else {
                 return;
             };
-            if !Shown::of(status)
+            if !Shown::new(status)
                 .servers
                 .iter()
                 .any(|server| may_become_ready(server.state))
@@ -77,7 +77,7 @@ pub(super) async fn watch(
     context: &mut Context<'_>,
     settings: &Settings,
     config: &Config,
-    source: Source<'_>,
+    source: StatusSource<'_>,
     options: &Status,
 ) -> Exit {
     let is_screen = std::io::stdout().is_terminal() && !context.output.is_json();
@@ -112,7 +112,7 @@ pub(super) async fn watch(
 }
 
 fn report(context: &Context<'_>, settings: &Settings, mut status: Value, options: &Status) -> Report {
-    let shown = Shown::of(status.clone());
+    let shown = Shown::new(status.clone());
     let exit = super::exit(&shown, false, options.check);
     if context.output.is_json() {
         if let Some(warnings) = status["warnings"].as_array_mut() {

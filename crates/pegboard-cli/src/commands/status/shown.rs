@@ -18,7 +18,7 @@ pub(super) struct Shown {
 
 impl Shown {
     /// Reads a status. One that is not understood has no rows: a daemon of the same version sends none.
-    pub(super) fn of(status: Value) -> Self {
+    pub(super) fn new(status: Value) -> Self {
         serde_json::from_value(status).unwrap_or_default()
     }
 }

@@ -2,17 +2,17 @@
 
 use serde_json::{Value, json};
 
-use super::schema_text::Node;
+use super::schema_text::SchemaNode;
 
 /// A command line that calls the tool with its required arguments.
-pub(super) fn command(tool: &str, schema: Node<'_>) -> String {
+pub(super) fn command(tool: &str, schema: SchemaNode<'_>) -> String {
     let arguments = arguments(schema);
-    let mut command = format!("pegboard call {}", quoted(tool));
+    let mut command = format!("pegboard call {}", quote(tool));
     // A key with a separator in it could not be told from its value.
     let is_plain = |key: &String| !key.is_empty() && !key.contains(['=', ':', '.', '@']) && !key.starts_with('-');
     if !arguments.iter().all(|(key, _)| is_plain(key)) {
         let arguments = Value::Object(arguments.into_iter().collect());
-        return format!("{command} --json {}", quoted(&arguments.to_string()));
+        return format!("{command} --json {}", quote(&arguments.to_string()));
     }
     for (key, value) in &arguments {
         let word = match value {
@@ -22,13 +22,13 @@ pub(super) fn command(tool: &str, schema: Node<'_>) -> String {
             value => format!("{key}={value}"),
         };
         command.push(' ');
-        command.push_str(&quoted(&word));
+        command.push_str(&quote(&word));
     }
     command
 }
 
 /// The example that the schema has, or values for the required arguments, which it accepts as far as it can be told.
-fn arguments(schema: Node<'_>) -> Vec<(String, Value)> {
+fn arguments(schema: SchemaNode<'_>) -> Vec<(String, Value)> {
     let examples = schema.get("examples").and_then(|examples| examples.get(0));
     if let Some(Value::Object(example)) = examples {
         return example.clone().into_iter().collect();
@@ -39,7 +39,7 @@ fn arguments(schema: Node<'_>) -> Vec<(String, Value)> {
 }
 
 /// The required properties, and as many more as the schema asks for.
-fn needed(schema: Node<'_>) -> impl Iterator<Item = (&str, Node<'_>)> {
+fn needed(schema: SchemaNode<'_>) -> impl Iterator<Item = (&str, SchemaNode<'_>)> {
     let least = schema.get("minProperties").and_then(Value::as_u64).unwrap_or(0);
     // The required ones are the first.
     let properties = schema.properties().into_iter().zip(0..);
@@ -48,7 +48,7 @@ fn needed(schema: Node<'_>) -> impl Iterator<Item = (&str, Node<'_>)> {
         .map(|((name, node, _), _)| (name, node))
 }
 
-fn value(name: &str, node: Node<'_>) -> Value {
+fn value(name: &str, node: SchemaNode<'_>) -> Value {
     let given = node.get("examples").and_then(|examples| examples.get(0));
     let listed = node.get("enum").and_then(|values| values.get(0));
     if let Some(value) = given.or(node.get("default")).or(node.get("const")).or(listed) {
@@ -64,7 +64,7 @@ fn value(name: &str, node: Node<'_>) -> Value {
     value_of(name, node)
 }
 
-fn value_of(name: &str, node: Node<'_>) -> Value {
+fn value_of(name: &str, node: SchemaNode<'_>) -> Value {
     match node.first_type() {
         Some("integer" | "number") => number(node),
         Some("boolean") => json!(true),
@@ -82,7 +82,7 @@ fn value_of(name: &str, node: Node<'_>) -> Value {
     }
 }
 
-fn number(node: Node<'_>) -> Value {
+fn number(node: SchemaNode<'_>) -> Value {
     let limit = |key: &str| node.get(key).and_then(Value::as_f64);
     let mut number = limit("minimum")
         .or(limit("exclusiveMinimum").map(|limit| limit.floor() + 1.0))
@@ -103,7 +103,7 @@ fn number(node: Node<'_>) -> Value {
     }
 }
 
-fn text(name: &str, node: Node<'_>) -> String {
+fn text(name: &str, node: SchemaNode<'_>) -> String {
     let sample = match node.get("format").and_then(Value::as_str) {
         Some("date") => "2026-01-31",
         Some("date-time") => "2026-01-31T12:00:00Z",
@@ -137,7 +137,7 @@ fn text(name: &str, node: Node<'_>) -> String {
 }
 
 /// A word as a POSIX shell reads it.
-fn quoted(word: &str) -> String {
+fn quote(word: &str) -> String {
     let is_safe =
         |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.' | '/' | '=' | ':' | '@' | ',' | '+');
     match !word.is_empty() && word.chars().all(is_safe) {
@@ -161,21 +161,24 @@ mod tests {
             "z": {"type": "string"},
         }});
         assert_eq!(
-            command("fx.t", Node::root(&schema)),
+            command("fx.t", SchemaNode::root(&schema)),
             r#"pegboard call fx.t e=@@me 'l:=[true,true]' n=5 'o:={"u":"it'\''s"}' s=textxx"#
         );
         assert_eq!(
-            command("fx.t", Node::root(&json!({"properties": {"a": {}}}))),
+            command("fx.t", SchemaNode::root(&json!({"properties": {"a": {}}}))),
             "pegboard call fx.t"
         );
         let least =
             json!({"minProperties": 2, "required": ["b"], "properties": {"a": {}, "b": {"type": "boolean"}, "c": {}}});
-        assert_eq!(command("fx.t", Node::root(&least)), "pegboard call fx.t b=true a=text");
+        assert_eq!(
+            command("fx.t", SchemaNode::root(&least)),
+            "pegboard call fx.t b=true a=text"
+        );
         let shown = json!({"examples": [{"a": 7}], "required": ["a"], "properties": {"a": {"type": "integer"}}});
-        assert_eq!(command("fx.t", Node::root(&shown)), "pegboard call fx.t a=7");
+        assert_eq!(command("fx.t", SchemaNode::root(&shown)), "pegboard call fx.t a=7");
         let odd = json!({"required": ["a.b"], "properties": {"a.b": {"type": "number", "maximum": -0.5}}});
         assert_eq!(
-            command("fx.t", Node::root(&odd)),
+            command("fx.t", SchemaNode::root(&odd)),
             r#"pegboard call fx.t --json '{"a.b":-0.5}'"#
         );
     }

@@ -8,7 +8,7 @@ use unicode_width::UnicodeWidthStr as _;
 
 use super::{
     example,
-    schema_text::{Node, signature},
+    schema_text::{SchemaNode, signature},
 };
 use crate::output::{Paint, clean, one_line};
 
@@ -19,7 +19,7 @@ const MAX_FIELDS: usize = 400;
 pub(super) fn explain(listed: &ListedTool, paint: Paint, width: usize) -> String {
     let tool = &listed.tool;
     let (input, order) = (tool.input_schema.value(), tool.argument_names().unwrap_or_default());
-    let arguments = Node::in_order(&input, &order);
+    let arguments = SchemaNode::in_order(&input, &order);
     let output = tool.output_schema.as_ref().map(|schema| schema.value());
     let mut text = format!("{}\n", paint.bold(&one_line(&tool.dotted_name())));
     wrap(&mut text, &signature(&tool.name, arguments, output.as_ref()), 2, width);
@@ -33,7 +33,7 @@ pub(super) fn explain(listed: &ListedTool, paint: Paint, width: usize) -> String
     }
     fields(&mut text, "Arguments", arguments, paint, width);
     if let Some(output) = &output {
-        fields(&mut text, "Result", Node::root(output), paint, width);
+        fields(&mut text, "Result", SchemaNode::root(output), paint, width);
     }
     let hints = hints(tool.annotations.as_ref());
     if !hints.is_empty() {
@@ -44,7 +44,7 @@ pub(super) fn explain(listed: &ListedTool, paint: Paint, width: usize) -> String
     text
 }
 
-fn fields(text: &mut String, title: &str, root: Node<'_>, paint: Paint, width: usize) {
+fn fields(text: &mut String, title: &str, root: SchemaNode<'_>, paint: Paint, width: usize) {
     let properties = root.properties();
     if properties.is_empty() {
         return;
@@ -60,7 +60,7 @@ fn fields(text: &mut String, title: &str, root: Node<'_>, paint: Paint, width: u
 fn field(
     text: &mut String,
     name: &str,
-    node: Node<'_>,
+    node: SchemaNode<'_>,
     is_required: bool,
     indent: usize,
     width: usize,
@@ -83,7 +83,7 @@ fn field(
         .into_iter()
         .flatten()
         .chain(node.alternatives());
-    for (name, node, is_required) in inner.flat_map(Node::properties) {
+    for (name, node, is_required) in inner.flat_map(SchemaNode::properties) {
         field(text, name, node, is_required, indent + 2, width, left);
     }
 }

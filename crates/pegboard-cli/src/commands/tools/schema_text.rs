@@ -11,7 +11,7 @@ const MAX_VALUES: usize = 12;
 
 /// A schema inside a document of schemas.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Node<'a> {
+pub(super) struct SchemaNode<'a> {
     pub(super) schema: &'a Value,
     root: &'a Value,
     /// The names of its properties in the order of the server, if it is known.
@@ -19,7 +19,7 @@ pub(super) struct Node<'a> {
     depth: usize,
 }
 
-impl<'a> Node<'a> {
+impl<'a> SchemaNode<'a> {
     pub(super) fn root(schema: &'a Value) -> Self {
         Self::in_order(schema, &[])
     }
@@ -118,10 +118,10 @@ impl<'a> Node<'a> {
         }
         let alternatives = self.alternatives();
         if !alternatives.is_empty() {
-            return joined(alternatives.into_iter().map(Self::type_text));
+            return join(alternatives.into_iter().map(Self::type_text));
         }
         match self.get("type") {
-            Some(Value::Array(kinds)) => joined(kinds.iter().filter_map(Value::as_str).map(|kind| self.one_type(kind))),
+            Some(Value::Array(kinds)) => join(kinds.iter().filter_map(Value::as_str).map(|kind| self.one_type(kind))),
             Some(Value::String(kind)) => self.one_type(kind),
             _ if self.get("properties").is_some() => "object".to_owned(),
             _ => "any".to_owned(),
@@ -171,7 +171,7 @@ impl<'a> Node<'a> {
 }
 
 /// One line that shows how a tool is called: `add(a: integer, b?: integer) -> {sum: integer}`.
-pub(super) fn signature(name: &str, input: Node<'_>, output: Option<&Value>) -> String {
+pub(super) fn signature(name: &str, input: SchemaNode<'_>, output: Option<&Value>) -> String {
     let arguments = input.properties();
     let arguments = arguments.iter().map(|(name, node, is_required)| {
         let mark = if *is_required { "" } else { "?" };
@@ -179,7 +179,7 @@ pub(super) fn signature(name: &str, input: Node<'_>, output: Option<&Value>) -> 
     });
     let arguments = arguments.collect::<Vec<_>>().join(", ");
     match output {
-        Some(output) => format!("{name}({arguments}) -> {}", Node::root(output).signature()),
+        Some(output) => format!("{name}({arguments}) -> {}", SchemaNode::root(output).signature()),
         None => format!("{name}({arguments})"),
     }
 }
@@ -194,7 +194,7 @@ fn range(from: Option<String>, to: Option<String>, unit: &str) -> Option<String>
     }
 }
 
-fn joined(parts: impl Iterator<Item = String>) -> String {
+fn join(parts: impl Iterator<Item = String>) -> String {
     let mut parts: Vec<String> = parts.collect();
     parts.dedup();
     parts.join(" | ")
@@ -236,7 +236,7 @@ mod tests {
             ),
             (json!(true), "any", ""),
         ] {
-            let node = Node::root(&schema);
+            let node = SchemaNode::root(&schema);
             assert_eq!(
                 (node.type_text().as_str(), node.limits().join(", ").as_str()),
                 (kind, limits),
@@ -249,8 +249,8 @@ mod tests {
     fn references_are_followed_and_circles_end() {
         let schema = json!({"properties": {"a": {"$ref": "#/$defs/n"}}, "$defs": {
             "n": {"type": "array", "items": {"$ref": "#/$defs/n"}}, "m": {"$ref": "#/$defs/m"}}});
-        assert!(signature("t", Node::root(&schema), None).starts_with("t(a?: list of list of "));
-        assert_eq!(Node::root(&json!({"$ref": "#"})).type_text(), "any");
+        assert!(signature("t", SchemaNode::root(&schema), None).starts_with("t(a?: list of list of "));
+        assert_eq!(SchemaNode::root(&json!({"$ref": "#"})).type_text(), "any");
     }
 
     #[test]
@@ -258,14 +258,14 @@ mod tests {
         let input = json!({"required": ["b"], "properties": {"a": {"type": "integer"}, "b": {"type": "string"}}});
         let output = json!({"type": "object", "required": ["sum"], "properties": {"sum": {"type": "integer"}}});
         assert_eq!(
-            signature("add", Node::root(&input), Some(&output)),
+            signature("add", SchemaNode::root(&input), Some(&output)),
             "add(b: string, a?: integer) -> {sum: integer}"
         );
-        assert_eq!(signature("now", Node::root(&json!({})), None), "now()");
+        assert_eq!(signature("now", SchemaNode::root(&json!({})), None), "now()");
         let input = json!({"required": ["z", "a"], "properties": {"a": {}, "b": {}, "y": {}, "z": {}}});
         let order = ["y", "z", "b", "a"].map(str::to_owned);
         assert_eq!(
-            signature("t", Node::in_order(&input, &order), None),
+            signature("t", SchemaNode::in_order(&input, &order), None),
             "t(z: any, a: any, y?: any, b?: any)"
         );
     }

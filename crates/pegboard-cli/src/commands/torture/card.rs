@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use pegboard_torture::{Card, Verdict};
 use serde_json::Value;
 
-use crate::output::{Paint, Table, as_data, clean, one_line, wrapped};
+use crate::output::{Paint, Table, as_data, clean, one_line, wrap};
 
 /// The column at which values of a failed case begin, after their labels.
 const VALUE_AT: usize = 9;
@@ -28,7 +28,7 @@ pub(super) fn text(card: &Card, all: bool, width: Option<usize>, paint: Paint) -
         card.transport,
         eras.join(" and ")
     );
-    let _ = writeln!(text, "{}\n", wrapped(&as_data(&one_line(&line)), narrower(2), 2));
+    let _ = writeln!(text, "{}\n", wrap(&as_data(&one_line(&line)), narrower(2), 2));
     let mut table = Table::indented(2);
     table.row(["group", "passed", "failed", "skipped"].map(str::to_owned));
     for group in &card.groups {
@@ -49,7 +49,7 @@ pub(super) fn text(card: &Card, all: bool, width: Option<usize>, paint: Paint) -
     for case in card.cases.iter().filter(|case| case.verdict == Verdict::Failed) {
         let title = format!("{} ({}): {}", case.id, case.era.as_str(), case.title);
         // The word before it has a width of its own, whatever its colour.
-        let title = wrapped(&title, narrower("FAILED ".len()), 2);
+        let title = wrap(&title, narrower("FAILED ".len()), 2);
         let _ = writeln!(text, "\n{} {title}", paint.red("FAILED"));
         let room = narrower(VALUE_AT);
         let rows = [
@@ -67,7 +67,7 @@ pub(super) fn text(card: &Card, all: bool, width: Option<usize>, paint: Paint) -
         for (label, value, room) in rows {
             let Some(value) = value else { continue };
             let value = clean(value.trim_end());
-            let lines: Vec<String> = value.lines().map(|line| wrapped(line, room, VALUE_AT)).collect();
+            let lines: Vec<String> = value.lines().map(|line| wrap(line, room, VALUE_AT)).collect();
             let value = lines.join(&format!("\n{}", " ".repeat(VALUE_AT)));
             let _ = writeln!(text, "  {label:<6} {}", as_data(&value));
         }
@@ -97,7 +97,7 @@ fn notes(card: &Card, all: bool, width: Option<usize>) -> String {
         for (label, note) in rows {
             let line = format!("{label}: {}", as_data(&one_line(note)));
             let room = width.map(|width| width.saturating_sub(4));
-            let _ = writeln!(text, "  {}", wrapped(&line, room, 4));
+            let _ = writeln!(text, "  {}", wrap(&line, room, 4));
         }
     };
     section("advice", notes);

@@ -6,7 +6,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::tool::{Call, Failure, Output, at_most, harmless, text, within};
-use walk::{Found, Query, walk};
+use walk::{Query, WalkResult, walk};
 
 const MAX_QUERY: usize = 256;
 const MAX_MATCHES: u64 = 200;
@@ -78,7 +78,7 @@ pub(super) async fn run(arguments: Arguments, call: Call<'_>) -> Result<Output, 
         .map_err(|_| Failure("the search broke off; try again".into()))
 }
 
-fn report(found: &Found) -> Output {
+fn report(found: &WalkResult) -> Output {
     let summary = text(summary(found));
     let mut content = Vec::with_capacity(2);
     if !found.lines.is_empty() {
@@ -91,7 +91,7 @@ fn report(found: &Found) -> Output {
     }
 }
 
-fn summary(found: &Found) -> String {
+fn summary(found: &WalkResult) -> String {
     let matches = if found.lines.len() == 1 { "match" } else { "matches" };
     let files = if found.files == 1 { "file" } else { "files" };
     let mut summary = format!("{} {matches} in {} {files}", found.lines.len(), found.files);

@@ -2,8 +2,8 @@ use serde_json::json;
 
 use super::*;
 
-fn entry(server: &Value) -> Entry {
-    Entry::read(&json!({"server": server})).unwrap()
+fn entry(server: &Value) -> RegistryEntry {
+    RegistryEntry::read(&json!({"server": server})).unwrap()
 }
 
 fn package(package: &Value) -> Way {

@@ -69,7 +69,7 @@ impl Scene {
     /// Writes the config, with more servers at its end. Intervals are short, and tools have the same names under every preset.
     pub(crate) fn write_config(&self, more: &str) {
         let (preset, scope, home) = (self.preset, self.scope, &self.home);
-        let digest = TokenDigest::of("pgb_day");
+        let digest = TokenDigest::compute("pgb_day");
         let gate = home.path("gate");
         let proc = FakeServer::new("proc")
             .tool(Tool::new("work").shows_pid())

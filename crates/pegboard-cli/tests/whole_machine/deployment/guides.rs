@@ -102,7 +102,7 @@ fn the_snippets_for_hosts_name_one_server_each() {
             "toml" => Format::Toml,
             _ => continue,
         };
-        let env = Env::of([("PEGBOARD_TOKEN", "pgb_x")]);
+        let env = Env::from_pairs([("PEGBOARD_TOKEN", "pgb_x")]);
         let loaded = Config::from_text(&block.text, format, &env);
         let errors: Vec<String> = loaded.errors().map(ToString::to_string).collect();
         assert!(errors.is_empty(), "{errors:?}: {}", block.text);

@@ -115,7 +115,7 @@ fn the_pods_are_restricted_and_have_the_time_that_a_stop_takes() {
 #[test]
 fn the_config_of_the_pods_is_served_and_answers_the_probes() {
     let home = Home::new();
-    let digest = pegboard::config::TokenDigest::of("pgb_agents").to_string();
+    let digest = pegboard::config::TokenDigest::compute("pgb_agents").to_string();
     let config = text("kubernetes/pegboard.toml")
         .replace("0.0.0.0:7337", "0.0.0.0:0")
         .replace("${PEGBOARD_STATE_KEY}", "AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHv8=")

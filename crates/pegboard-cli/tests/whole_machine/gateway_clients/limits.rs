@@ -31,7 +31,7 @@ fn a_client_whose_token_has_reached_its_limit_is_told_so_and_goes_on() {
     let program = pegboard().display().to_string();
     let mut config = format!("[servers.demo]\ncommand = {program:?}\nargs = ['demo-server']\n");
     for (name, _) in clients() {
-        let digest = TokenDigest::of(&format!("pgb_{name}"));
+        let digest = TokenDigest::compute(&format!("pgb_{name}"));
         write!(config, "[serve.tokens.{name}]\nsha256 = '{digest}'\nrate = '1/h'\n").unwrap();
     }
     fs::write(scratch.home().join(".config/pegboard/pegboard.toml"), config).unwrap();

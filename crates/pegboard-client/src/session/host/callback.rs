@@ -13,7 +13,7 @@ pub(in crate::session) type ErrorResponse = (i64, String);
 
 /// Turns a panic in `future` into an error response.
 pub(super) async fn catch_panic<T>(future: impl Future<Output = T>) -> Result<T, ErrorResponse> {
-    sync::caught(future).await.map_err(|_| {
+    sync::catch(future).await.map_err(|_| {
         tracing::error!("the host panicked at a question of the server");
         (code::INTERNAL_ERROR, "nobody could answer".to_owned())
     })

@@ -179,12 +179,12 @@ impl Field {
                 "n" | "no" | "false" | "0" | "off" => Value::Bool(false),
                 _ => return Err(format!("`{}` is yes or no", self.label())),
             },
-            FieldKind::Choice(options) => Value::from(chosen(options, typed).unwrap_or(typed)),
+            FieldKind::Choice(options) => Value::from(choose(options, typed).unwrap_or(typed)),
             FieldKind::Choices { options, .. } => typed
                 .split(',')
                 .map(str::trim)
                 .filter(|part| !part.is_empty())
-                .map(|part| chosen(options, part).unwrap_or(part))
+                .map(|part| choose(options, part).unwrap_or(part))
                 .collect(),
             FieldKind::Other => serde_json::from_str(typed).unwrap_or_else(|_| Value::from(typed)),
         };
@@ -357,7 +357,7 @@ fn number(typed: &str, whole: bool) -> Option<Value> {
     serde_json::Number::from_f64(number).map(Value::Number)
 }
 
-fn chosen<'a>(options: &'a [Choice], typed: &str) -> Option<&'a str> {
+fn choose<'a>(options: &'a [Choice], typed: &str) -> Option<&'a str> {
     let by_value = options.iter().find(|option| option.value == typed);
     let found = by_value.or_else(|| options.iter().find(|option| option.title.eq_ignore_ascii_case(typed)));
     found.map(|option| option.value.as_str())

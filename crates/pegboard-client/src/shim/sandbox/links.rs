@@ -8,7 +8,7 @@ const MAX_LINKS: usize = 40;
 /// The symbolic links that an absolute path leads through, with their targets.
 pub(super) fn links_on(path: &Path) -> Vec<(PathBuf, PathBuf)> {
     let mut links = Vec::new();
-    let mut path = normalized(path);
+    let mut path = normalize(path);
     while links.len() < MAX_LINKS {
         let ancestors: Vec<&Path> = path.ancestors().collect();
         // The outermost one first: the folders above it are no links.
@@ -19,14 +19,14 @@ pub(super) fn links_on(path: &Path) -> Vec<(PathBuf, PathBuf)> {
         let Some((link, target)) = first else { break };
         let around = link.parent().unwrap_or(Path::new("/"));
         let rest = path.strip_prefix(&link).unwrap_or(Path::new(""));
-        path = normalized(&around.join(&target).join(rest));
+        path = normalize(&around.join(&target).join(rest));
         links.push((link, target));
     }
     links
 }
 
 /// The path without `..`, which is right only for those whose folders before `..` are no links.
-fn normalized(path: &Path) -> PathBuf {
+fn normalize(path: &Path) -> PathBuf {
     let mut normal = PathBuf::new();
     for component in path.components() {
         match component {

@@ -38,7 +38,7 @@ impl PackageCache {
     /// The cache of a command that starts a package runner. Servers with the same command line and working directory share it.
     ///
     /// `None` if the command starts another program or names a cache itself, or if the folder cannot be created.
-    pub(crate) fn of(command: &Command, cwd: &Path, home: Option<&Path>) -> Option<Self> {
+    pub(crate) fn find(command: &Command, cwd: &Path, home: Option<&Path>) -> Option<Self> {
         let program = Path::new(&command.program).file_name()?;
         let (_, variables) = RUNNERS.iter().find(|(name, _)| OsStr::new(name) == program)?;
         if variables.iter().any(|(name, _)| command.env.contains_key(*name)) {
@@ -131,7 +131,7 @@ mod tests {
     #[test]
     fn other_programs_and_those_with_a_cache_in_their_config_have_none() {
         let home = tempfile::tempdir().unwrap();
-        let of = |command: &Command| PackageCache::of(command, Path::new("/"), Some(home.path())).is_some();
+        let of = |command: &Command| PackageCache::find(command, Path::new("/"), Some(home.path())).is_some();
         assert!(!of(&Command::new("node")));
         assert!(!of(&Command::new("npx").env("npm_config_cache", "/srv/cache")));
     }

@@ -116,7 +116,7 @@ impl SandboxPlan {
             return Ok(None);
         }
         sandboxed_servers::note();
-        let home = home.filter(|home| home.is_absolute()).map(resolved);
+        let home = home.filter(|home| home.is_absolute()).map(resolve);
         let is_wide = |path: &Path| {
             WIDE.iter().any(|wide| path == Path::new(wide))
                 || home.as_deref().is_some_and(|home| home.starts_with(path))
@@ -131,7 +131,7 @@ impl SandboxPlan {
         // A hidden folder in the home directory holds settings and secrets besides programs: `~/.local`, `~/.cargo`.
         // Paths of programs may lead through symbolic links, also to the home directory.
         let is_shared = |path: &Path| {
-            let real = resolved(path);
+            let real = resolve(path);
             let is_hidden = |path: &Path| home.as_deref().is_some_and(|home| is_hidden_in(path, home));
             [path, real.as_path()]
                 .into_iter()
@@ -141,10 +141,10 @@ impl SandboxPlan {
         let write = outer(&existing(&command.sandbox.write)?);
         let is_writable = |path: &Path| write.iter().any(|folder| is_in(path, folder));
         let trusted = files.iter().take_while(|file| !is_writable(file));
-        for file in trusted.flat_map(|file| [file.clone(), resolved(file)]) {
+        for file in trusted.flat_map(|file| [file.clone(), resolve(file)]) {
             read.extend(program_folders(&file, is_shared));
         }
-        let trusted = Some(cwd).filter(|cwd| !is_writable(cwd)).map(resolved);
+        let trusted = Some(cwd).filter(|cwd| !is_writable(cwd)).map(resolve);
         read.extend(trusted.filter(|cwd| !is_wide(cwd)));
         let named = existing(&command.sandbox.read)?;
         read.extend(named.into_iter().filter(|path| !is_writable(path)));
@@ -164,7 +164,7 @@ impl SandboxPlan {
 
     /// Lets the server write another folder.
     pub(crate) fn with_write(mut self, folder: &Path) -> Self {
-        self.write.push(resolved(folder));
+        self.write.push(resolve(folder));
         self
     }
 
@@ -197,7 +197,7 @@ fn outer(paths: &[PathBuf]) -> Vec<PathBuf> {
 
 /// Whether a path is, by its name, in this folder or in the target of this link.
 fn is_in(path: &Path, folder: &Path) -> bool {
-    path.starts_with(folder) || path.starts_with(resolved(folder))
+    path.starts_with(folder) || path.starts_with(resolve(folder))
 }
 
 fn is_hidden_in(path: &Path, home: &Path) -> bool {
@@ -216,7 +216,7 @@ fn existing(paths: &[PathBuf]) -> Result<Vec<PathBuf>, MissingPath> {
 }
 
 /// The path without symbolic links, where it exists.
-fn resolved(path: &Path) -> PathBuf {
+fn resolve(path: &Path) -> PathBuf {
     path.canonicalize().unwrap_or_else(|_| path.to_owned())
 }
 

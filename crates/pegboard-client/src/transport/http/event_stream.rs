@@ -167,7 +167,7 @@ impl HttpSession {
         if !response.status().is_success() {
             return Err(http_client::status_failure(response, InSession::No).await);
         }
-        match MediaType::of(&response) {
+        match MediaType::from_response(&response) {
             MediaType::Events => Ok(response),
             MediaType::Json | MediaType::None | MediaType::Other(_) => {
                 Err(WireFailure::protocol("the server gave no event stream"))

@@ -121,7 +121,7 @@ impl HttpSession {
         let Some(id) = id else {
             return Ok(());
         };
-        match MediaType::of(&response) {
+        match MediaType::from_response(&response) {
             MediaType::Json => {
                 let body = http_client::read_body(response, self.client.limit(), self.incoming.clone()).await?;
                 if self.inbox.message_for(id, trim_text::trim_start(body)) {

@@ -104,7 +104,7 @@ pub(in crate::transport) enum MediaType {
 }
 
 impl MediaType {
-    pub(in crate::transport) fn of(response: &Response) -> Self {
+    pub(in crate::transport) fn from_response(response: &Response) -> Self {
         let kind = response
             .headers()
             .get(CONTENT_TYPE)

@@ -41,7 +41,7 @@ const UNGUARDED: &str = "this system is not Linux";
 #[derive(Debug, Clone)]
 pub(super) struct Process {
     pid: u32,
-    identity: Identity,
+    identity: ProcessIdentity,
     sandbox: SandboxState,
     exit: watch::Receiver<Option<Exit>>,
     stop: CancellationToken,
@@ -60,7 +60,7 @@ enum SandboxState {
 
 /// How the child is found in the process table.
 #[derive(Debug, Clone)]
-enum Identity {
+enum ProcessIdentity {
     Unguarded(ProcessTree),
     #[cfg(target_os = "linux")]
     Guarded(crate::shim::process_table::ProcessEntry),
@@ -128,9 +128,9 @@ impl Process {
     /// Whether it is exiting, so that its exit status will be known soon.
     pub(super) fn is_exiting(&self) -> bool {
         match &self.identity {
-            Identity::Unguarded(tree) => tree.is_exiting(),
+            ProcessIdentity::Unguarded(tree) => tree.is_exiting(),
             #[cfg(target_os = "linux")]
-            Identity::Guarded(server) => server.is_exiting(),
+            ProcessIdentity::Guarded(server) => server.is_exiting(),
         }
     }
 
@@ -176,11 +176,11 @@ impl ChildProcess {
         }
     }
 
-    fn identity(&self) -> Identity {
+    fn identity(&self) -> ProcessIdentity {
         match self {
-            Self::Unguarded(child) => Identity::Unguarded(child.tree()),
+            Self::Unguarded(child) => ProcessIdentity::Unguarded(child.tree()),
             #[cfg(target_os = "linux")]
-            Self::Guarded(server) => Identity::Guarded(server.entry()),
+            Self::Guarded(server) => ProcessIdentity::Guarded(server.entry()),
         }
     }
 

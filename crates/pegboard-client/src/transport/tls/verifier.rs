@@ -45,7 +45,7 @@ impl Verifier {
         Self { provider, trust }
     }
 
-    pub(super) fn of_anything(provider: Arc<CryptoProvider>) -> Self {
+    pub(super) fn accept_all(provider: Arc<CryptoProvider>) -> Self {
         let trust = Trust::Anything;
         Self { provider, trust }
     }

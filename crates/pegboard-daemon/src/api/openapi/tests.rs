@@ -104,7 +104,7 @@ fn replies_and_listings_have_the_shape_that_it_describes() {
     );
     let refused = pegboard::Failure::new(pegboard::Kind::LimitExceeded, "too many").retry_after(Duration::from_secs(2));
     let refused = Reply::unanswered("2", "c", Outcome::Refused(refused), Duration::ZERO);
-    let listing = pegboard::Listing::of([listed]);
+    let listing = pegboard::Listing::from_tools([listed]);
     for (name, written) in [
         ("Reply", serde_json::to_value(done).unwrap()),
         ("Reply", serde_json::to_value(refused).unwrap()),

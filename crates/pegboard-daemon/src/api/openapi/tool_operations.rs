@@ -30,7 +30,7 @@ pub(super) fn add(tools: &[ListedTool], paths: &mut Object, schemas: &mut Object
     for listed in tools {
         let tool = &listed.tool;
         let server = tool.server.as_str();
-        let path = format!("/api/v1/mcp/tools/{}/{}", encoded(server), encoded(&tool.name));
+        let path = format!("/api/v1/mcp/tools/{}/{}", encode(server), encode(&tool.name));
         let name = embedding.free_name(&format!("tool.{server}.{}", tool.name));
         let input = embedding.embed(&format!("{name}.input"), &tool.input_schema);
         let output = tool
@@ -111,7 +111,7 @@ fn cut(text: &str) -> &str {
 }
 
 /// A segment of a path.
-fn encoded(segment: &str) -> String {
+fn encode(segment: &str) -> String {
     let mut path = String::with_capacity(segment.len());
     for byte in segment.bytes() {
         if byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.' | b'~') {

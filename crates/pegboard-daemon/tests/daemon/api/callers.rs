@@ -57,7 +57,7 @@ async fn a_caller_has_the_rights_and_the_limits_of_its_own_token() {
     let mut seldom = OAuthRule::claim("scope", "seldom");
     seldom.rate = Some(Rate::new(1, Duration::from_secs(3600)));
     settings.rules = vec![seldom, OAuthRule::for_everyone()];
-    let gateway = Gateway::of_board(board.clone()).unwrap().others(daemon.router());
+    let gateway = Gateway::for_board(board.clone()).unwrap().others(daemon.router());
     let gateway = gateway.oauth(settings).build();
     let token = |scope: &str| {
         let mut claims = issuer.claims("ada", "api://gateway");
@@ -120,7 +120,7 @@ async fn a_reload_changes_the_view_and_the_limits_of_a_caller_that_is_known() {
     };
     apply("").await;
     assert!(!sees("other").await && sees("fx").await);
-    let digest = TokenDigest::of(&client);
+    let digest = TokenDigest::compute(&client);
     apply(&format!("[serve.tokens.Client]\nsha256 = '{digest}'\nrate = '1/h'\n")).await;
     call(&fixture.gateway, &client, "fx.read").await;
     assert_eq!(call(&fixture.gateway, &client, "fx.read").await.0, 429);

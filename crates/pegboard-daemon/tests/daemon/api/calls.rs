@@ -175,7 +175,7 @@ async fn a_call_that_a_shutdown_cuts_off_is_told_that_it_may_have_run() {
 
 #[tokio::test]
 async fn the_limits_of_a_token_count_at_the_api_and_at_mcp_together() {
-    let digest = pegboard::config::TokenDigest::of(&Who::Client.token());
+    let digest = pegboard::config::TokenDigest::compute(&Who::Client.token());
     let fixture =
         Fixture::with_settings(&format!("[serve.tokens.Client]\nsha256 = '{digest}'\nrate = '2/min'\n")).await;
     let meta = json!({"io.modelcontextprotocol/protocolVersion": "2026-07-28", "io.modelcontextprotocol/clientCapabilities": {}});

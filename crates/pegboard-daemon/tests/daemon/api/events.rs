@@ -154,7 +154,7 @@ async fn a_quiet_stream_has_heartbeats() {
     let board = pegboard::Pegboard::builder(pegboard::Config::default()).open();
     let (reloads, _requests) = pegboard_daemon::Reloads::new();
     let daemon = pegboard_daemon::Daemon::new(board.clone(), reloads);
-    let gateway = pegboard_gateway::Gateway::of_board(board)
+    let gateway = pegboard_gateway::Gateway::for_board(board)
         .unwrap()
         .others(daemon.router())
         .build();

@@ -68,7 +68,7 @@ impl Stage {
         assert!(loaded.problems.is_empty(), "{:?}", loaded.problems);
         let board = Pegboard::builder(loaded.config).host(GatewayHost).open();
         let (reloads, _requests) = Reloads::new();
-        let builder = Gateway::of_board(board.clone()).unwrap();
+        let builder = Gateway::for_board(board.clone()).unwrap();
         let daemon = Daemon::new(board.clone(), reloads.clone()).with_monitor(builder.monitor());
         Self {
             board,
@@ -275,7 +275,7 @@ async fn a_config_that_is_not_in_effect_is_shown_everywhere_until_it_is() {
     case.assert_shown(false, "after").await;
 
     (case.name, case.warning) = ("a server was not replaced", "config:server:kept".to_owned());
-    let note = ReloadNote::of_server("kept".parse().unwrap(), "its new settings do not work");
+    let note = ReloadNote::for_server("kept".parse().unwrap(), "its new settings do not work");
     case.stage.reloads.applied_with(&[note], Default::default());
     case.assert_shown(true, "during").await;
     let health = case.stage.get_json("/health").await;
@@ -351,7 +351,7 @@ impl CallJournal for FullJournal {
 async fn a_journal_that_cannot_note_calls_is_a_warning_and_a_metric() {
     let board = Pegboard::builder(Config::default()).journal(FullJournal).open();
     let daemon = Daemon::new(board.clone(), Reloads::new().0);
-    let gateway = Gateway::of_board(board.clone())
+    let gateway = Gateway::for_board(board.clone())
         .unwrap()
         .others(daemon.router())
         .build();

@@ -68,7 +68,7 @@ impl Who {
     }
 
     pub(crate) fn config(self) -> Token {
-        let digest = TokenDigest::of(&self.token());
+        let digest = TokenDigest::compute(&self.token());
         let principal = match self {
             Self::Lesser => format!("{:?}", Self::Operator),
             who => format!("{who:?}"),
@@ -145,7 +145,7 @@ impl Fixture {
         let board = Pegboard::builder(loaded.config).host(GatewayHost).open();
         let (reloads, requests) = Reloads::new();
         let stop = CancellationToken::new();
-        let builder = Gateway::of_board(board.clone()).unwrap().drain_time(DRAIN);
+        let builder = Gateway::for_board(board.clone()).unwrap().drain_time(DRAIN);
         let daemon = Daemon::new(board.clone(), reloads.clone())
             .with_monitor(builder.monitor())
             .stop_with(stop.clone());

@@ -96,7 +96,7 @@ impl Address for Successor<'_> {
 }
 
 fn token(text: &str) -> Token {
-    Token::new("client", TokenDigest::of(text).to_bytes()).scopes([Scope::Read, Scope::Call].into_iter().collect())
+    Token::new("client", TokenDigest::compute(text).to_bytes()).scopes([Scope::Read, Scope::Call].into_iter().collect())
 }
 
 fn config(text: &str) -> Config {
@@ -219,7 +219,7 @@ impl Drop for World {
 }
 
 async fn serve(board: &Pegboard, folder: &TempDir, name: &str, drain: Duration, requests: usize) -> Served {
-    let builder = Gateway::of_board(board.clone())
+    let builder = Gateway::for_board(board.clone())
         .unwrap()
         .drain_time(drain)
         .resume_time(RESUME)

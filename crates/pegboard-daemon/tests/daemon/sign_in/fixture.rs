@@ -72,7 +72,7 @@ impl Site {
         let loaded = Config::from_text(&config, Format::Toml, &Env::process());
         assert!(loaded.problems.is_empty(), "{:?}", loaded.problems);
         let board = Pegboard::builder(loaded.config).host(GatewayHost).open();
-        let builder = Gateway::of_board(board.clone()).unwrap();
+        let builder = Gateway::for_board(board.clone()).unwrap();
         let daemon = Daemon::new(board.clone(), Reloads::new().0).with_sign_in_links(builder.sign_in_links());
         let builder = builder.others(daemon.router());
         let builder = clients.iter().fold(builder, |builder, name| builder.token(token(name)));
@@ -159,7 +159,7 @@ pub(crate) fn secret(who: &str) -> String {
 }
 
 pub(crate) fn token(who: &str) -> Token {
-    let token = Token::new(who, TokenDigest::of(&secret(who)).to_bytes());
+    let token = Token::new(who, TokenDigest::compute(&secret(who)).to_bytes());
     match who {
         "cleo" => token.view("narrow"),
         "olga" => token.scopes(Scopes::ALL),

@@ -207,7 +207,7 @@ async fn other_sites_may_lead_people_to_the_pages_and_nothing_else() {
 async fn over_tls_the_cookie_is_of_this_host_and_without_an_address_there_is_another_way() {
     let site = Site::new().await;
     for public_url in [Some("https://mcp.example.com"), None] {
-        let mut builder = Gateway::of_board(site.board.clone()).unwrap().token(token("ada"));
+        let mut builder = Gateway::for_board(site.board.clone()).unwrap().token(token("ada"));
         if let Some(url) = public_url {
             builder = builder.public_url(url);
         }

@@ -43,7 +43,7 @@ impl Claims {
     }
 
     /// The claims in the response of an introspection endpoint, which may leave out the issuer.
-    pub(super) fn of_introspection(mut fields: Map<String, Value>, issuer: &str) -> Self {
+    pub(super) fn from_introspection(mut fields: Map<String, Value>, issuer: &str) -> Self {
         fields.entry("iss").or_insert_with(|| issuer.into());
         Self {
             fields,

@@ -47,7 +47,7 @@ type Key = (Principal, Option<CallerRights>, Option<Arc<str>>, Scopes, CallLimit
 /// All grants of a gateway.
 #[derive(Debug, Default)]
 pub(super) struct Grants {
-    open: Mutex<Open>,
+    open: Mutex<OpenGrants>,
     /// The tokens of callers, for servers that exchange them. That of a grant is kept and forgotten under the lock of the grants: a newer token
     /// of the same caller must not be taken for the one that was revoked.
     caller_tokens: Option<CallerTokens>,
@@ -61,7 +61,7 @@ enum End {
 }
 
 #[derive(Debug, Default)]
-struct Open {
+struct OpenGrants {
     grants: HashMap<Key, Arc<Grant>>,
     /// The callers of grants that were revoked, until somebody ends what they have open.
     ended: Vec<Caller>,
@@ -143,7 +143,7 @@ impl Grants {
         Ok(grant)
     }
 
-    fn entered(&self, open: &mut Open, key: Key, last: LastToken, admission: &Admission) -> Arc<Grant> {
+    fn entered(&self, open: &mut OpenGrants, key: Key, last: LastToken, admission: &Admission) -> Arc<Grant> {
         let open_grants = &mut open.grants;
         if let Some(grant) = open_grants.get(&key)
             && !grant.caller.revoked.is_cancelled()

@@ -102,7 +102,7 @@ impl Introspection {
         let now = SystemTime::now();
         match answer.map(|document| document.json) {
             Ok(Value::Object(fields)) if fields.get("active") == Some(&Value::Bool(true)) => Ok(Introspected {
-                claims: Claims::of_introspection(fields, issuer),
+                claims: Claims::from_introspection(fields, issuer),
                 until: now + ACTIVE,
             }),
             Ok(fields) if fields.get("active") == Some(&Value::Bool(false)) => {

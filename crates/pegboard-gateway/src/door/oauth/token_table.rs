@@ -9,10 +9,10 @@ const WAYS: usize = 4;
 
 /// A table of fixed size. A token that finds no place takes that of another one, which is then verified again.
 pub(super) struct TokenTable<T> {
-    places: Box<[ArcSwapOption<Entry<T>>]>,
+    places: Box<[ArcSwapOption<CheckedToken<T>>]>,
 }
 
-struct Entry<T> {
+struct CheckedToken<T> {
     digest: [u8; 32],
     value: Arc<T>,
 }
@@ -39,7 +39,7 @@ impl<T> TokenTable<T> {
     /// Remembers a token, in the place of one that `is_old` if there is no free one.
     pub(super) fn put(&self, digest: [u8; 32], value: Arc<T>, is_old: impl Fn(&T) -> bool) {
         let places = self.places_of(&digest);
-        let is = |wanted: &dyn Fn(Option<&Entry<T>>) -> bool| {
+        let is = |wanted: &dyn Fn(Option<&CheckedToken<T>>) -> bool| {
             places.iter().position(|place| wanted(place.load().as_deref()))
         };
         let own = is(&|entry| entry.is_some_and(|entry| entry.digest == digest));
@@ -47,11 +47,11 @@ impl<T> TokenTable<T> {
         let any = usize::from(digest[8]) % WAYS;
         let chosen = own.or_else(free).unwrap_or(any);
         if let Some(place) = places.get(chosen) {
-            place.store(Some(Arc::new(Entry { digest, value })));
+            place.store(Some(Arc::new(CheckedToken { digest, value })));
         }
     }
 
-    fn places_of(&self, digest: &[u8; 32]) -> &[ArcSwapOption<Entry<T>>] {
+    fn places_of(&self, digest: &[u8; 32]) -> &[ArcSwapOption<CheckedToken<T>>] {
         let mut first = [0; 8];
         first.copy_from_slice(&digest[..8]);
         let sets = (self.places.len() / WAYS) as u64;

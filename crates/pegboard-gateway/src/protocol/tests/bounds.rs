@@ -31,7 +31,7 @@ async fn equal_ids_of_two_sessions_have_nothing_to_do_with_each_other() {
     let first = one.start(call(1, "echo", json!({"session": 1})));
     let mut second = two.start(call(1, "endless", json!({}))).unwrap();
     two.tell("notifications/cancelled", json!({"requestId": 1}));
-    assert!(matches!(step(&mut second).await, Step::Done(None)));
+    assert!(matches!(step(&mut second).await, RunStep::Done(None)));
     assert_eq!(response(first).await["result"]["session"], 1);
 }
 

@@ -120,7 +120,7 @@ async fn a_cancelled_request_has_no_response_and_its_work_ends() {
         "other ids"
     );
     session.tell("notifications/cancelled", json!({"requestId": 1}));
-    assert!(matches!(step(&mut running).await, Step::Done(None)));
+    assert!(matches!(step(&mut running).await, RunStep::Done(None)));
     assert_eq!(session.peer.in_flight(), 1);
     assert!(run(other).await.1.is_some());
     assert_eq!(rig.service.running(), 0);
@@ -145,7 +145,7 @@ async fn the_end_of_a_session_ends_its_requests() {
     assert!(futures_util::poll!(std::pin::pin!(begun.next())).is_pending());
     session.peer.close(EarlyEnd::SessionEnded);
     for (running, may_have_executed) in [(&mut begun, true), (&mut waiting, false)] {
-        let Step::Done(Some(answer)) = step(running).await else {
+        let RunStep::Done(Some(answer)) = step(running).await else {
             panic!("the client is told");
         };
         let answer: Value = serde_json::from_slice(&answer.into_bytes()).unwrap();

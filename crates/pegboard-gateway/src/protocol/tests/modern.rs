@@ -114,7 +114,7 @@ async fn on_a_connection_a_modern_request_can_be_cancelled() {
         .unwrap();
     assert!(futures_util::poll!(std::pin::pin!(running.next())).is_pending());
     session.tell("notifications/cancelled", json!({"requestId": 1}));
-    assert!(matches!(step(&mut running).await, Step::Done(None)));
+    assert!(matches!(step(&mut running).await, RunStep::Done(None)));
     assert_eq!(rig.service.running(), 0);
 }
 

@@ -73,7 +73,7 @@ async fn a_call_that_ends_cancels_its_question_on_the_general_stream() {
     let mut running = session.start(call(1, "asks", json!({}))).unwrap();
     let question = next_message(&mut running).await;
     session.tell("notifications/cancelled", json!({"requestId": 1}));
-    assert!(matches!(step(&mut running).await, Step::Done(None)));
+    assert!(matches!(step(&mut running).await, RunStep::Done(None)));
     let cancelled = session.next_in_outbox().await;
     assert_eq!(cancelled["method"], "notifications/cancelled");
     assert_eq!(cancelled["params"]["requestId"], question["id"]);

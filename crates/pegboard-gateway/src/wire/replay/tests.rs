@@ -18,7 +18,7 @@ fn text(event: &(Option<EventId>, Outgoing)) -> String {
     )
 }
 
-async fn next(reader: &mut Reader) -> Option<String> {
+async fn next(reader: &mut EventReader) -> Option<String> {
     let event = std::future::poll_fn(|cx| reader.poll_event(cx)).await;
     event.as_ref().map(text)
 }
@@ -33,7 +33,7 @@ fn keeping() -> Keeping {
 
 fn stream() -> (mpsc::Sender<Outgoing>, Arc<ReplayStream>) {
     let (sender, outbox) = mpsc::channel(1024);
-    let stream = ReplayStream::new(0, Source::Outbox(outbox), &keeping());
+    let stream = ReplayStream::new(0, MessageSource::Outbox(outbox), &keeping());
     (sender, stream)
 }
 

@@ -6,8 +6,8 @@ use tokio::time::advance;
 use super::*;
 use crate::{
     protocol::{
-        Answer, Client, Description, Exchange, Incoming, Limits, Message, RawResult, Request, RpcError, Sealer,
-        Service, Step, parse,
+        Answer, Client, Description, Exchange, Incoming, Limits, Message, RawResult, Request, RpcError, RunStep,
+        Sealer, Service, parse,
     },
     wire::{event_body::EventSource as _, event_frame::EventId},
 };
@@ -184,7 +184,7 @@ async fn a_client_that_comes_back_too_late_is_told_that_its_call_may_have_run() 
         let hello =
             json!({"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "t", "version": "1"}});
         let mut hello = endpoint.start(&session.peer, request(0, "initialize", &hello)).unwrap();
-        assert!(matches!(hello.next().await, Step::Done(Some(_))));
+        assert!(matches!(hello.next().await, RunStep::Done(Some(_))));
         let call = request(7, "tools/call", &json!({"name": tool, "arguments": {}}));
         let stream = session.add_stream(vec![endpoint.start(&session.peer, call).unwrap()]);
         let mut reader = stream.read(Some(0), true);

@@ -9,7 +9,7 @@ use std::{
 use http::StatusCode;
 
 use crate::{
-    protocol::{Message, Outgoing, RpcError, Running, Step, Version},
+    protocol::{Message, Outgoing, RpcError, RunStep, Running, Version},
     wire::{
         accepts::Accepts,
         event_body::{EventBody, EventSource},
@@ -109,7 +109,7 @@ async fn first(running: &mut Running, accepts: Accepts) -> First {
         // The client cannot get messages. Its general stream still carries questions.
         running.mute();
         loop {
-            if let Step::Done(answer) = running.next().await {
+            if let RunStep::Done(answer) = running.next().await {
                 return First::Done(answer);
             }
         }
@@ -117,8 +117,8 @@ async fn first(running: &mut Running, accepts: Accepts) -> First {
     tokio::select! {
         biased;
         step = running.next() => match step {
-            Step::Message(message) => First::Message(message),
-            Step::Done(answer) => First::Done(answer),
+            RunStep::Message(message) => First::Message(message),
+            RunStep::Done(answer) => First::Done(answer),
         },
         () = tokio::time::sleep(STREAM_AFTER) => First::Slow,
     }
@@ -161,8 +161,8 @@ impl EventSource for Call {
         };
         match running.poll_next(cx) {
             Poll::Pending => Poll::Pending,
-            Poll::Ready(Step::Message(message)) => Poll::Ready(Some((None, message))),
-            Poll::Ready(Step::Done(answer)) => {
+            Poll::Ready(RunStep::Message(message)) => Poll::Ready(Some((None, message))),
+            Poll::Ready(RunStep::Done(answer)) => {
                 self.running = None;
                 Poll::Ready(answer.map(|answer| (None, answer)))
             }

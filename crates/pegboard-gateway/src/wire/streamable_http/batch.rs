@@ -7,7 +7,7 @@ use pegboard_protocol::code;
 
 use super::answer::{receive, refuse, resumable};
 use crate::{
-    protocol::{Broken, Message, Outgoing, RpcError, Running, Step},
+    protocol::{Broken, Message, Outgoing, RpcError, RunStep, Running},
     wire::{
         accepts::Accepts,
         response::{self, HttpResponse},
@@ -66,10 +66,10 @@ fn collect(
     while let Some(call) = calls.get_mut(index) {
         match call.poll_next(cx) {
             Poll::Pending => index += 1,
-            Poll::Ready(Step::Message(message)) if accepts.events => return Poll::Ready(Some(message)),
+            Poll::Ready(RunStep::Message(message)) if accepts.events => return Poll::Ready(Some(message)),
             // The client cannot get it.
-            Poll::Ready(Step::Message(_)) => {}
-            Poll::Ready(Step::Done(answer)) => {
+            Poll::Ready(RunStep::Message(_)) => {}
+            Poll::Ready(RunStep::Done(answer)) => {
                 answers.extend(answer);
                 drop(calls.swap_remove(index));
             }

@@ -153,7 +153,7 @@ pub(crate) async fn serve(
     let loaded = Config::from_text(config, Format::Toml, &Env::process());
     assert!(loaded.problems.is_empty(), "{:?}", loaded.problems);
     let board = Pegboard::builder(loaded.config).host(GatewayHost).open();
-    let gateway = configure(Gateway::of_board(board.clone()).expect("randomness")).build();
+    let gateway = configure(Gateway::for_board(board.clone()).expect("randomness")).build();
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
     let address = listener.local_addr().expect("an address").to_string();
     let serving = tokio::spawn(async move { gateway.serve(vec![listener], std::future::pending()).await });

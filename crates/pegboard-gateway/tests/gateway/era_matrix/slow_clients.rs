@@ -58,7 +58,7 @@ impl Socket {
         assert!(loaded.problems.is_empty(), "{:?}", loaded.problems);
         let board = Pegboard::builder(loaded.config).host(GatewayHost).open();
         board.settle(PATIENCE).await;
-        let builder = Gateway::of_board(board.clone()).expect("randomness");
+        let builder = Gateway::for_board(board.clone()).expect("randomness");
         let (monitor, gateway) = (builder.monitor(), builder.build());
         let folder = tempfile::tempdir().expect("a folder");
         let listener = UnixListener::bind(folder.path().join("socket")).expect("a socket");

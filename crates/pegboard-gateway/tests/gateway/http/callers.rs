@@ -53,7 +53,7 @@ impl Site {
         let mut settings = ServeOAuth::new(issuer.url());
         settings.audiences = vec!["api://gateway".to_owned()];
         settings.rules = vec![OAuthRule::for_everyone()];
-        let builder = Gateway::of_board(board.clone()).unwrap();
+        let builder = Gateway::for_board(board.clone()).unwrap();
         let gateway = builder.oauth(settings).token(token("script", "pgb_script")).build();
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();

@@ -31,7 +31,7 @@ struct Local {
 impl Local {
     /// Serves the user whose id is that of this process plus `other`.
     async fn start(other: u32) -> Self {
-        let digest = pegboard::config::TokenDigest::of("secret").to_bytes();
+        let digest = pegboard::config::TokenDigest::compute("secret").to_bytes();
         let running = start_with(|builder| builder.token(Token::new("alice", digest))).await;
         let folder = tempfile::tempdir().unwrap();
         let uid = folder.path().metadata().unwrap().uid();

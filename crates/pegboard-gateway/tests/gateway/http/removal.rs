@@ -18,7 +18,7 @@ fn config(text: &str) -> Config {
 
 async fn serve(text: &str) -> (Pegboard, SocketAddr) {
     let board = Pegboard::builder(config(text)).host(GatewayHost).open();
-    let gateway = Gateway::of_board(board.clone()).unwrap().build();
+    let gateway = Gateway::for_board(board.clone()).unwrap().build();
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
     tokio::spawn(async move { gateway.serve(vec![listener], std::future::pending()).await });

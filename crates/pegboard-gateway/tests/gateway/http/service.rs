@@ -176,7 +176,7 @@ pub(crate) async fn start_with(configure: impl FnOnce(GatewayBuilder) -> Gateway
         release: Arc::default(),
         events: broadcast::channel(16).0,
     };
-    let gateway = configure(Gateway::of_service(Arc::new(Tools(probe.clone()))).unwrap()).build();
+    let gateway = configure(Gateway::for_service(Arc::new(Tools(probe.clone()))).unwrap()).build();
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
     let (stop, stopped) = oneshot::channel::<()>();

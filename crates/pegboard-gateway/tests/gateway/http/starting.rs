@@ -15,7 +15,7 @@ async fn the_instructions_do_not_call_a_server_unavailable_that_is_starting() {
     let config = Config::from_text(&text, Format::Toml, &Env::process()).config;
     let board = Pegboard::builder(config).host(GatewayHost).open();
     let (accepted, _) = silent.accept().await.unwrap();
-    let gateway = Gateway::of_board(board.clone()).unwrap().build();
+    let gateway = Gateway::for_board(board.clone()).unwrap().build();
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let mut http = Http::connect(listener.local_addr().unwrap()).await;
     tokio::spawn(async move { gateway.serve(vec![listener], std::future::pending()).await });

@@ -33,7 +33,7 @@ impl Site {
         let config = format!("[servers.fx]\nurl = '{}'\n", server.url());
         let loaded = Config::from_text(&config, Format::Toml, &Env::process());
         let board = Pegboard::builder(loaded.config).host(GatewayHost).open();
-        let builder = Gateway::of_board(board).unwrap();
+        let builder = Gateway::for_board(board).unwrap();
         let gateway = builder.oauth(settings).public_url(GATEWAY).build();
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let http = Http::connect(listener.local_addr().unwrap());

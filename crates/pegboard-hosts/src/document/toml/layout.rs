@@ -16,7 +16,7 @@ use crate::document::{
 
 /// A header, or the start of the text, with what follows it.
 #[derive(Debug)]
-pub(super) struct Section {
+pub(super) struct TomlSection {
     pub(super) path: Vec<String>,
     pub(super) header: Range<usize>,
     pub(super) is_array: bool,
@@ -40,7 +40,7 @@ pub(super) struct Entry {
 
 #[derive(Debug)]
 pub(super) struct Layout {
-    pub(super) sections: Vec<Section>,
+    pub(super) sections: Vec<TomlSection>,
     /// In the order of the text; an inline table is before what is in it.
     pub(super) entries: Vec<Entry>,
     /// Every key as it is written, in headers too, with the path that ends with it.
@@ -52,7 +52,7 @@ pub(super) struct Layout {
 type First<'a> = HashMap<&'a [String], usize>;
 
 /// A value that has not ended.
-enum Open {
+enum OpenValue {
     /// An inline table: its place in the entries.
     Table(usize),
     /// A list, with what is in it: nothing there can be addressed.
@@ -61,14 +61,14 @@ enum Open {
 
 impl Layout {
     /// The layout of a text without syntax errors.
-    pub(super) fn of(text: &str) -> Self {
+    pub(super) fn parse(text: &str) -> Self {
         let tokens: Vec<_> = Source::new(text).lex().collect();
         let mut events: Vec<Event> = Vec::new();
         parse_document(&tokens, &mut |event| events.push(event), &mut ());
-        let mut reader = Reader {
+        let mut reader = LayoutBuilder {
             text,
             layout: Self {
-                sections: vec![Section {
+                sections: vec![TomlSection {
                     path: Vec::new(),
                     header: 0..0,
                     is_array: false,
@@ -88,7 +88,7 @@ impl Layout {
         reader.layout
     }
 
-    pub(super) fn entries_of(&self, section: &Section) -> impl DoubleEndedIterator<Item = &Entry> {
+    pub(super) fn entries_of(&self, section: &TomlSection) -> impl DoubleEndedIterator<Item = &Entry> {
         let header = section.header.clone();
         let index = self.sections.iter().position(move |known| known.header == header);
         self.entries
@@ -97,14 +97,14 @@ impl Layout {
     }
 
     /// The end of the last value of a section, or of its header.
-    pub(super) fn last_of(&self, section: &Section) -> usize {
+    pub(super) fn last_of(&self, section: &TomlSection) -> usize {
         self.entries_of(section)
             .next_back()
             .map_or(section.header.end, |entry| entry.value.end)
     }
 
     /// The end of a section, with the comments that follow without a blank line, unless they are above a header.
-    pub(super) fn end_of(&self, text: &str, section: &Section) -> usize {
+    pub(super) fn end_of(&self, text: &str, section: &TomlSection) -> usize {
         let last = splice::line_end(text, self.last_of(section));
         let mut end = last;
         loop {
@@ -198,10 +198,10 @@ impl Layout {
 }
 
 /// Builds the layout from the parser's events.
-struct Reader<'a> {
+struct LayoutBuilder<'a> {
     text: &'a str,
     layout: Layout,
-    open: Vec<Open>,
+    open: Vec<OpenValue>,
     /// Where the header that has not ended starts.
     header: Option<usize>,
     /// The keys of a header or before `=`.
@@ -209,7 +209,7 @@ struct Reader<'a> {
     start: usize,
 }
 
-impl Reader<'_> {
+impl LayoutBuilder<'_> {
     fn take(&mut self, event: &Event) {
         let span = event.span().start()..event.span().end();
         match event.kind() {
@@ -220,7 +220,7 @@ impl Reader<'_> {
             kind @ (EventKind::StdTableClose | EventKind::ArrayTableClose) => {
                 if let Some(start) = self.header.take() {
                     let path = self.path_below(Vec::new());
-                    self.layout.sections.push(Section {
+                    self.layout.sections.push(TomlSection {
                         path,
                         header: start..span.end,
                         is_array: kind == EventKind::ArrayTableClose,
@@ -231,21 +231,21 @@ impl Reader<'_> {
                 if self.keys.is_empty() {
                     self.start = span.start;
                 }
-                self.keys.push((decoded(&self.text[span.clone()]), span));
+                self.keys.push((decode(&self.text[span.clone()]), span));
             }
             EventKind::Scalar => {
                 self.begin(span.clone(), false);
             }
             EventKind::InlineTableOpen => {
                 let place = self.begin(span, true);
-                self.open.push(place.map_or(Open::List(None), Open::Table));
+                self.open.push(place.map_or(OpenValue::List(None), OpenValue::Table));
             }
             EventKind::ArrayOpen => {
                 let place = self.begin(span, false);
-                self.open.push(Open::List(place));
+                self.open.push(OpenValue::List(place));
             }
             EventKind::InlineTableClose | EventKind::ArrayClose => {
-                if let Some(Open::Table(place) | Open::List(Some(place))) = self.open.pop() {
+                if let Some(OpenValue::Table(place) | OpenValue::List(Some(place))) = self.open.pop() {
                     self.layout.entries[place].value.end = span.end;
                 }
             }
@@ -272,7 +272,7 @@ impl Reader<'_> {
     fn begin(&mut self, value: Range<usize>, is_table: bool) -> Option<usize> {
         let section = self.layout.sections.len() - 1;
         let (path, inside) = match self.open.last() {
-            Some(Open::List(place)) => {
+            Some(OpenValue::List(place)) => {
                 let list = place.map(|place| &mut self.layout.entries[place]);
                 if let Some(list) = list {
                     list.items.push(value);
@@ -280,7 +280,7 @@ impl Reader<'_> {
                 self.keys.clear();
                 return None;
             }
-            Some(Open::Table(place)) => {
+            Some(OpenValue::Table(place)) => {
                 let table = &self.layout.entries[*place];
                 (table.path.clone(), Some(table.value.start))
             }
@@ -301,7 +301,7 @@ impl Reader<'_> {
 }
 
 /// A key without its quotes and escapes.
-fn decoded(raw: &str) -> String {
+fn decode(raw: &str) -> String {
     if !raw.starts_with(['"', '\'']) {
         return raw.to_owned();
     }

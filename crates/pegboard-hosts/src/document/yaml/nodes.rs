@@ -18,8 +18,8 @@ const MAX_NODES: usize = 100_000;
 
 /// A node and its bytes in the text. A block map starts at its first key and ends with its last value.
 #[derive(Debug, Clone)]
-pub(super) struct Node {
-    pub(super) kind: Kind,
+pub(super) struct YamlNode {
+    pub(super) kind: NodeKind,
     pub(super) start: usize,
     pub(super) end: usize,
     /// Whether it is in braces or brackets.
@@ -29,19 +29,19 @@ pub(super) struct Node {
 }
 
 #[derive(Debug, Clone)]
-pub(super) enum Kind {
+pub(super) enum NodeKind {
     Scalar(Value),
-    List(Vec<Node>),
-    Map(Vec<(Node, Node)>),
+    List(Vec<YamlNode>),
+    Map(Vec<(YamlNode, YamlNode)>),
     /// What the alias stands for.
     Alias(Tree),
 }
 
-impl Node {
+impl YamlNode {
     /// The text of a key.
     pub(super) fn text(&self) -> Option<&str> {
         match &self.kind {
-            Kind::Scalar(Value::String(text)) => Some(text),
+            NodeKind::Scalar(Value::String(text)) => Some(text),
             _ => None,
         }
     }
@@ -49,40 +49,40 @@ impl Node {
     /// The value of a key of a map.
     pub(super) fn below(&self, name: &str) -> Option<&Self> {
         match &self.kind {
-            Kind::Map(entries) => {
+            NodeKind::Map(entries) => {
                 let entry = entries.iter().find(|(key, _)| key.text() == Some(name));
                 entry.map(|(_, value)| value)
             }
-            Kind::Scalar(_) | Kind::List(_) | Kind::Alias(_) => None,
+            NodeKind::Scalar(_) | NodeKind::List(_) | NodeKind::Alias(_) => None,
         }
     }
 
     /// Adds where the scalars are, also those that are keys.
     pub(super) fn scalars(&self, found: &mut Vec<Range<usize>>) {
         match &self.kind {
-            Kind::Scalar(_) => found.push(self.start..self.end),
-            Kind::List(items) => items.iter().for_each(|item| item.scalars(found)),
-            Kind::Map(entries) => entries.iter().for_each(|(key, value)| {
+            NodeKind::Scalar(_) => found.push(self.start..self.end),
+            NodeKind::List(items) => items.iter().for_each(|item| item.scalars(found)),
+            NodeKind::Map(entries) => entries.iter().for_each(|(key, value)| {
                 key.scalars(found);
                 value.scalars(found);
             }),
-            Kind::Alias(_) => {}
+            NodeKind::Alias(_) => {}
         }
     }
 
     /// Whether nothing is written where the value should be.
     pub(super) fn is_empty_scalar(&self) -> bool {
-        matches!(self.kind, Kind::Scalar(Value::Null)) && self.start == self.end
+        matches!(self.kind, NodeKind::Scalar(Value::Null)) && self.start == self.end
     }
 
     /// Whether an anchor, alias or tag is in it.
     pub(super) fn has_reference(&self) -> bool {
         self.is_marked
             || match &self.kind {
-                Kind::Scalar(_) => false,
-                Kind::Alias(_) => true,
-                Kind::List(items) => items.iter().any(Self::has_reference),
-                Kind::Map(entries) => entries
+                NodeKind::Scalar(_) => false,
+                NodeKind::Alias(_) => true,
+                NodeKind::List(items) => items.iter().any(Self::has_reference),
+                NodeKind::Map(entries) => entries
                     .iter()
                     .any(|(key, value)| key.has_reference() || value.has_reference()),
             }
@@ -90,10 +90,10 @@ impl Node {
 
     pub(super) fn tree(&self) -> Tree {
         match &self.kind {
-            Kind::Scalar(value) => Tree::Leaf(value.clone()),
-            Kind::Alias(tree) => tree.clone(),
-            Kind::List(items) => Tree::List(items.iter().map(Self::tree).collect()),
-            Kind::Map(entries) => {
+            NodeKind::Scalar(value) => Tree::Leaf(value.clone()),
+            NodeKind::Alias(tree) => tree.clone(),
+            NodeKind::List(items) => Tree::List(items.iter().map(Self::tree).collect()),
+            NodeKind::Map(entries) => {
                 let mut merged = Vec::new();
                 let mut result: Vec<(String, Tree)> = Vec::new();
                 for (key, value) in entries {
@@ -125,7 +125,7 @@ impl Node {
 }
 
 /// The root of the document, `None` if the text has nothing but comments.
-pub(super) fn read(text: &str) -> Result<Option<Node>, String> {
+pub(super) fn read(text: &str) -> Result<Option<YamlNode>, String> {
     let mut bytes: Vec<usize> = text.char_indices().map(|(at, _)| at).collect();
     bytes.push(text.len());
     let mut builder = Builder {
@@ -145,10 +145,10 @@ pub(super) fn read(text: &str) -> Result<Option<Node>, String> {
     Ok(builder.root)
 }
 
-struct Open {
-    node: Node,
+struct OpenNode {
+    node: YamlNode,
     anchor: usize,
-    key: Option<Node>,
+    key: Option<YamlNode>,
     /// The keys of a map so far.
     known: HashSet<String>,
 }
@@ -157,8 +157,8 @@ struct Builder<'a> {
     text: &'a str,
     /// The byte position of every character.
     bytes: Vec<usize>,
-    root: Option<Node>,
-    open: Vec<Open>,
+    root: Option<YamlNode>,
+    open: Vec<OpenNode>,
     anchors: BTreeMap<usize, Tree>,
     documents: usize,
     nodes: usize,
@@ -171,7 +171,7 @@ impl Builder<'_> {
 
     fn take(&mut self, event: Event<'_>, span: Span) -> Result<(), String> {
         let (start, end) = (self.byte(span.start.index()), self.byte(span.end.index()));
-        let node = |kind, is_marked| Node {
+        let node = |kind, is_marked| YamlNode {
             kind,
             start,
             end,
@@ -188,14 +188,14 @@ impl Builder<'_> {
                 }
             }
             Event::Alias(anchor) => match self.anchors.get(&anchor).cloned() {
-                Some(tree) => self.add(node(Kind::Alias(tree), true)),
+                Some(tree) => self.add(node(NodeKind::Alias(tree), true)),
                 None => Err("an alias inside what it stands for".to_owned()),
             },
             Event::Scalar(text, style, anchor, tag) => {
                 let is_marked = anchor > 0 || tag.is_some();
                 let value = Scalar::parse_from_cow_and_metadata(text, style, tag.as_ref());
                 let value = scalar(value.ok_or("a value does not fit its tag")?);
-                let mut node = node(Kind::Scalar(value), is_marked);
+                let mut node = node(NodeKind::Scalar(value), is_marked);
                 // The span of a text over several lines goes on to the next token, that of one in quotes behind a comment.
                 let written = &self.text[start..end];
                 let length = quoted_length(written, style);
@@ -207,22 +207,22 @@ impl Builder<'_> {
             }
             Event::SequenceStart(anchor, tag) => {
                 let is_marked = anchor > 0 || tag.is_some();
-                self.start(node(Kind::List(Vec::new()), is_marked), anchor, '[')
+                self.start(node(NodeKind::List(Vec::new()), is_marked), anchor, '[')
             }
             Event::MappingStart(anchor, tag) => {
                 let is_marked = anchor > 0 || tag.is_some();
-                self.start(node(Kind::Map(Vec::new()), is_marked), anchor, '{')
+                self.start(node(NodeKind::Map(Vec::new()), is_marked), anchor, '{')
             }
             Event::SequenceEnd | Event::MappingEnd => self.end(start),
         }
     }
 
-    fn start(&mut self, mut node: Node, anchor: usize, brace: char) -> Result<(), String> {
+    fn start(&mut self, mut node: YamlNode, anchor: usize, brace: char) -> Result<(), String> {
         if self.open.len() >= MAX_DEPTH {
             return Err("it is nested too deeply".to_owned());
         }
         node.is_flow = self.text[node.start..].starts_with(brace);
-        self.open.push(Open {
+        self.open.push(OpenNode {
             node,
             anchor,
             key: None,
@@ -237,7 +237,7 @@ impl Builder<'_> {
         };
         let node = &mut done.node;
         let children = match &node.kind {
-            Kind::Map(entries) => {
+            NodeKind::Map(entries) => {
                 let first = entries.first().map(|(key, _)| key.start);
                 let last = entries.last().map(|(key, value)| {
                     if value.is_empty_scalar() {
@@ -248,11 +248,11 @@ impl Builder<'_> {
                 });
                 first.zip(last)
             }
-            Kind::List(items) => items
+            NodeKind::List(items) => items
                 .first()
                 .zip(items.last())
                 .map(|(first, last)| (first.start, last.end)),
-            Kind::Scalar(_) | Kind::Alias(_) => None,
+            NodeKind::Scalar(_) | NodeKind::Alias(_) => None,
         };
         match children {
             _ if node.is_flow => node.end = brace + 1,
@@ -268,9 +268,9 @@ impl Builder<'_> {
         self.add(done.node)
     }
 
-    fn add(&mut self, node: Node) -> Result<(), String> {
+    fn add(&mut self, node: YamlNode) -> Result<(), String> {
         self.nodes += match &node.kind {
-            Kind::Alias(tree) => size(tree),
+            NodeKind::Alias(tree) => size(tree),
             _ => 1,
         };
         if self.nodes > MAX_NODES {
@@ -281,8 +281,8 @@ impl Builder<'_> {
             return Ok(());
         };
         match &mut open.node.kind {
-            Kind::List(items) => items.push(node),
-            Kind::Map(entries) => match open.key.take() {
+            NodeKind::List(items) => items.push(node),
+            NodeKind::Map(entries) => match open.key.take() {
                 None => open.key = Some(node),
                 Some(key) => {
                     if let Some(text) = key.text()
@@ -293,7 +293,7 @@ impl Builder<'_> {
                     entries.push((key, node));
                 }
             },
-            Kind::Scalar(_) | Kind::Alias(_) => {}
+            NodeKind::Scalar(_) | NodeKind::Alias(_) => {}
         }
         Ok(())
     }

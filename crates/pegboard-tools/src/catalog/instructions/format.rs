@@ -30,7 +30,7 @@ pub(super) fn text(
 }
 
 /// Quotes every line of a server's text, so that it cannot begin a section of its own.
-fn quoted(paragraph: &str) -> String {
+fn quote(paragraph: &str) -> String {
     let lines: Vec<String> = paragraph
         .lines()
         .map(|line| format!("> {line}").trim_end().to_owned())
@@ -44,10 +44,10 @@ fn pegboard(section: &FittedSection) -> String {
         let _ = write!(text, "\n\n{paragraph}");
     }
     if let Some(paragraph) = &section.instructions {
-        let _ = write!(text, "\n\nThe server says about itself:\n\n{}", quoted(paragraph));
+        let _ = write!(text, "\n\nThe server says about itself:\n\n{}", quote(paragraph));
     }
     if !section.prompts.is_empty() {
-        let _ = write!(text, "\n\nIts prompts:\n\n{}", quoted(&list(&section.prompts)));
+        let _ = write!(text, "\n\nIts prompts:\n\n{}", quote(&list(&section.prompts)));
     }
     if section.notes().next().is_some() {
         text.push_str("\n\nNotes on its tools:\n");

@@ -46,7 +46,7 @@ pub(super) struct FittedSection {
 
 impl FittedSection {
     /// The operator's text comes first, so that the server's own text never displaces it.
-    pub(super) fn of(options: &Instructions, section: &Section) -> Self {
+    pub(super) fn fit(options: &Instructions, section: &Section) -> Self {
         let mut left = BytesLeft(options.per_server);
         let config = section.config.as_deref().and_then(|text| left.fit(text));
         let mut tools = section.tools.clone();

@@ -46,8 +46,8 @@ pub(super) fn is_spelled_out(text: &str) -> bool {
 pub(super) fn hidden_texts(text: &str) -> Vec<String> {
     let runs = text.split(|c: char| !c.is_ascii() || !is_encoded(c as u8));
     let runs = runs.filter(|run| run.len() >= MIN_ENCODED).take(MAX_RUNS);
-    let mut found: Vec<String> = runs.filter_map(decoded).collect();
-    found.extend(unescaped(text));
+    let mut found: Vec<String> = runs.filter_map(decode).collect();
+    found.extend(unescape(text));
     found
 }
 
@@ -55,7 +55,7 @@ fn is_encoded(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'/' | b'=' | b'-' | b'_')
 }
 
-fn decoded(run: &str) -> Option<String> {
+fn decode(run: &str) -> Option<String> {
     let run = &run[..run.len().min(MAX_DECODED)];
     hex(run).or_else(|| base64(run)).and_then(readable)
 }
@@ -89,7 +89,7 @@ fn readable(bytes: Vec<u8>) -> Option<String> {
 }
 
 /// Decodes percent escapes and HTML entities, if there are so many that they hide text.
-fn unescaped(text: &str) -> Option<String> {
+fn unescape(text: &str) -> Option<String> {
     let percent = text.matches('%').count();
     let entities = text.matches("&#").count();
     if percent < MIN_ESCAPES && entities < MIN_ESCAPES {

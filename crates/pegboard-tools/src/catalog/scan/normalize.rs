@@ -7,7 +7,7 @@ const PADDING: usize = 24;
 const WIDE_PADDING: usize = 160;
 
 /// The form of a text that the rules search. Characters of other scripts become `?`.
-pub(super) fn normalized(text: &str) -> String {
+pub(super) fn normalize(text: &str) -> String {
     let mut plain = String::with_capacity(text.len());
     for c in text.chars().filter(|c| !is_invisible(*c) || c.is_whitespace()) {
         match fold(c) {
@@ -55,7 +55,7 @@ mod tests {
             ("**ig`no`re**", "ignore"),
             ("ｉｇｎｏｒｅ 日本", "ignore ??"),
         ] {
-            assert_eq!(normalized(text), expected, "{text}");
+            assert_eq!(normalize(text), expected, "{text}");
         }
     }
 

@@ -12,7 +12,7 @@ pub(in crate::catalog) struct SchemaNormalizer {
     out: Vec<u8>,
     spare: Vec<u8>,
     /// The fields so far of all objects that are still open.
-    fields: Vec<Field>,
+    fields: Vec<FieldPosition>,
     root: Root,
 }
 
@@ -27,14 +27,14 @@ struct Root {
 
 /// The position of a field of an object in the output.
 #[derive(Debug, Clone, Copy)]
-struct Field {
+struct FieldPosition {
     start: usize,
     /// The end of its key, including the quotes.
     key: usize,
     end: usize,
 }
 
-impl Field {
+impl FieldPosition {
     /// Its key as written. It has no escapes, so comparing the bytes compares the keys.
     fn key_in(self, out: &[u8]) -> &[u8] {
         &out[self.start + 1..self.key - 1]
@@ -149,7 +149,7 @@ impl SchemaNormalizer {
             if start == 1 {
                 self.note_root(&key, value);
             }
-            self.fields.push(Field {
+            self.fields.push(FieldPosition {
                 start: begin,
                 key: key_end,
                 end: self.out.len(),

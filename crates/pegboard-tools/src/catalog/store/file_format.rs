@@ -83,7 +83,7 @@ struct PromptRecord {
 }
 
 impl CatalogFile {
-    pub(super) fn of(fingerprint: &str, stored: &Stored) -> Self {
+    pub(super) fn new(fingerprint: &str, stored: &Stored) -> Self {
         let catalog = &stored.catalog;
         let ttl = stored.freshness.ttl.map(|ttl| ttl.min(MAX_TTL));
         Self {
@@ -93,10 +93,10 @@ impl CatalogFile {
             // At most a day, so the cast is lossless.
             ttl_ms: ttl.map(|ttl| ttl.as_millis() as u64),
             cache_scope: stored.freshness.scope,
-            tools: catalog.tools.iter().map(|tool| ToolRecord::of(tool)).collect(),
-            resources: catalog.resources.iter().map(ResourceRecord::of).collect(),
-            templates: catalog.templates.iter().map(ResourceRecord::of).collect(),
-            prompts: catalog.prompts.iter().map(PromptRecord::of).collect(),
+            tools: catalog.tools.iter().map(|tool| ToolRecord::new(tool)).collect(),
+            resources: catalog.resources.iter().map(ResourceRecord::new).collect(),
+            templates: catalog.templates.iter().map(ResourceRecord::new).collect(),
+            prompts: catalog.prompts.iter().map(PromptRecord::new).collect(),
             warnings: catalog.warnings.clone(),
         }
     }
@@ -137,7 +137,7 @@ impl CatalogFile {
 }
 
 impl ToolRecord {
-    fn of(tool: &Tool) -> Self {
+    fn new(tool: &Tool) -> Self {
         Self {
             name: tool.name.clone(),
             title: tool.title.clone(),
@@ -178,7 +178,7 @@ impl ToolRecord {
 }
 
 impl ResourceRecord {
-    fn of(resource: &Resource) -> Self {
+    fn new(resource: &Resource) -> Self {
         Self {
             uri: resource.uri.clone(),
             name: resource.name.clone(),
@@ -205,7 +205,7 @@ impl ResourceRecord {
 }
 
 impl PromptRecord {
-    fn of(prompt: &Prompt) -> Self {
+    fn new(prompt: &Prompt) -> Self {
         Self {
             name: prompt.name.clone(),
             description: prompt.description.clone(),

@@ -30,7 +30,7 @@ pub(in crate::catalog) struct ToolParser {
 
 /// The fields of a tool definition.
 #[derive(Default)]
-struct Fields {
+struct ToolFields {
     name: Option<String>,
     title: Option<String>,
     description: Option<String>,
@@ -65,7 +65,7 @@ impl ToolParser {
             return Ok(tool);
         }
         let order = match &item {
-            Item::Text(text) => ArgumentOrder::of_definition(text),
+            Item::Text(text) => ArgumentOrder::read(text),
             Item::Tree(_) => ArgumentOrder::default(),
         };
         let tree = item
@@ -81,7 +81,7 @@ impl ToolParser {
             return None;
         }
         let mut scan = Scan::new(item);
-        let mut fields = Fields::default();
+        let mut fields = ToolFields::default();
         scan.fields(|scan, key| fields.read(key, scan, &mut self.normalizer))?;
         let name = fields.name.filter(|name| (1..=MAX_TOOL_NAME).contains(&name.len()))?;
         let needs_work = |text: &Option<String>, limit: usize| {
@@ -116,7 +116,7 @@ impl ToolParser {
     }
 }
 
-impl Fields {
+impl ToolFields {
     /// Parses the value of a field. Duplicate fields are unusual.
     fn read(&mut self, key: &str, scan: &mut Scan<'_>, normalizer: &mut SchemaNormalizer) -> Option<()> {
         let (depth, bytes) = (MAX_SCHEMA_DEPTH, MAX_SCHEMA_BYTES);

@@ -62,7 +62,7 @@ impl Tool {
         let Value::Object(mut item) = item else {
             return Err("a tool that is not an object was left out".to_owned());
         };
-        let removed = removed_text::of_item(&item);
+        let removed = removed_text::find_in_item(&item);
         let name = match take_text(&mut item, "name") {
             None => return Err("a tool without a name was left out".to_owned()),
             Some(name) if name.is_empty() => return Err("a tool with an empty name was left out".to_owned()),
@@ -140,7 +140,7 @@ pub(in crate::catalog) fn more(rest: Map<String, Value>) -> Option<Box<str>> {
     }
     let text = Value::Object(rest).to_string();
     Some(match text.len() > MAX_MORE_BYTES {
-        true => format!("\"sha256:{}\"", DefinitionHash::of(&text)).into(),
+        true => format!("\"sha256:{}\"", DefinitionHash::compute(&text)).into(),
         false => text.into(),
     })
 }

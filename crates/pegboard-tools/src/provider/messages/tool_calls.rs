@@ -69,8 +69,8 @@ fn read(provider: Provider, part: &Value) -> Option<ParsedCall<'_>> {
     let (call, id, arguments) = match provider {
         Provider::Mcp => (part.get("params").unwrap_or(part), part.get("id"), "arguments"),
         Provider::OpenAi | Provider::OpenAiStrict => (part.get("function")?, part.get("id"), "arguments"),
-        Provider::OpenAiResponses => (of_type(part, "function_call")?, part.get("call_id"), "arguments"),
-        Provider::Anthropic => (of_type(part, "tool_use")?, part.get("id"), "input"),
+        Provider::OpenAiResponses => (part_of_type(part, "function_call")?, part.get("call_id"), "arguments"),
+        Provider::Anthropic => (part_of_type(part, "tool_use")?, part.get("id"), "input"),
         Provider::Gemini | Provider::GeminiJson => {
             let call = part.get("functionCall").or_else(|| part.get("function_call"))?;
             (call, call.get("id"), "args")
@@ -91,6 +91,6 @@ fn read(provider: Provider, part: &Value) -> Option<ParsedCall<'_>> {
     })
 }
 
-fn of_type<'a>(part: &'a Value, kind: &str) -> Option<&'a Value> {
+fn part_of_type<'a>(part: &'a Value, kind: &str) -> Option<&'a Value> {
     (part.get("type").and_then(Value::as_str) == Some(kind)).then_some(part)
 }

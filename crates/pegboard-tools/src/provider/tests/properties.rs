@@ -128,7 +128,7 @@ proptest! {
 
     #[test]
     fn no_value_makes_a_conversion_panic(value in any_json(), provider in prop::sample::select(Provider::ALL.to_vec())) {
-        if let Ok(root) = canonical::root(&inline_refs::inlined(&value)) {
+        if let Ok(root) = canonical::root(&inline_refs::inline(&value)) {
             let converted = provider.convert(&root);
             prop_assert_eq!(converted.schema["type"].as_str(), Some("object"));
             let again = provider.convert(&root);

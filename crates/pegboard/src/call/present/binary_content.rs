@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 
 use crate::{
     call::result_options::ResultOptions,
-    spill::{Form, Output},
+    spill::{Output, OutputFormat},
 };
 use pegboard_config::{Images, Results};
 use pegboard_tools::outcome::{Answer, Content, inline_images};
@@ -31,7 +31,7 @@ pub(super) async fn spill(results: &Results, options: &ResultOptions, answer: &m
             continue;
         };
         let output = Output {
-            form: Form::Bytes { mime_type },
+            form: OutputFormat::Bytes { mime_type },
             text: Arc::new(data),
         };
         match options.spill.keep(output).await {

@@ -7,7 +7,7 @@ use serde_json::Value;
 use super::result_rules::ResultRules;
 use crate::{
     call::result_options::ResultOptions,
-    spill::{Form, Output},
+    spill::{Output, OutputFormat},
 };
 use pegboard_config::{Join, Structured, Summarise, TooLong};
 use pegboard_tools::{
@@ -73,7 +73,7 @@ pub(super) fn surely_fits(rules: &ResultRules<'_>, answer: &Answer, summarise: O
         return true;
     }
     let bounds = bounds(rules, max_bytes);
-    let sizes = Sizing::of(answer, max_bytes);
+    let sizes = Sizing::measure(answer, max_bytes);
     let per_token = if bounds.count.is_some() { 1 } else { 4 };
     let most = summarise.map(|policy| policy.threshold_tokens.saturating_mul(per_token));
     sizes.parts_fit && most.is_none_or(|most| sizes.shown <= most) && bounds.surely_hold(sizes.shown)
@@ -102,7 +102,7 @@ pub(super) async fn limit(
     let max_bytes = byte_limit(rules, &answer);
     let bounds = bounds(rules, max_bytes);
     let threshold = summarise.map(|policy| policy.threshold_tokens);
-    let sizes = Sizing::of(&answer, max_bytes);
+    let sizes = Sizing::measure(&answer, max_bytes);
     let over = !sizes.parts_fit || !bounds.hold(&answer.body());
     let long = threshold.is_some_and(|most| bounds.tokens_of(&answer.body()) > most);
     if !over && !long {
@@ -173,7 +173,7 @@ struct Sizing {
 }
 
 impl Sizing {
-    fn of(answer: &Answer, max_bytes: usize) -> Self {
+    fn measure(answer: &Answer, max_bytes: usize) -> Self {
         let between = match answer.rendering.join {
             Join::Newline | Join::First => 1,
             Join::EmptyLine => 2,
@@ -254,18 +254,18 @@ fn take_other_blocks(answer: &mut Answer, max_bytes: usize, warnings: &mut Vec<S
 }
 
 /// The whole text of an answer and its form, moved out of the answer if possible.
-fn take_body(answer: &mut Answer) -> (Form, String) {
+fn take_body(answer: &mut Answer) -> (OutputFormat, String) {
     match answer.shown() {
-        (false, Some(structured)) => (Form::Json, structured.to_string()),
+        (false, Some(structured)) => (OutputFormat::Json, structured.to_string()),
         (true, None) => match answer.content.as_mut_slice() {
-            [Content::Text { text, .. }] => (Form::Text, std::mem::take(text)),
-            _ => (Form::Text, answer.body().into_owned()),
+            [Content::Text { text, .. }] => (OutputFormat::Text, std::mem::take(text)),
+            _ => (OutputFormat::Text, answer.body().into_owned()),
         },
-        _ => (Form::Text, answer.body().into_owned()),
+        _ => (OutputFormat::Text, answer.body().into_owned()),
     }
 }
 
-async fn spill(rules: &ResultRules<'_>, form: Form, text: Arc<String>, notes: &mut Notes) -> Option<String> {
+async fn spill(rules: &ResultRules<'_>, form: OutputFormat, text: Arc<String>, notes: &mut Notes) -> Option<String> {
     match rules.options.spill.keep(Output { form, text }).await {
         Ok(handle) => Some(handle),
         Err(problem) => {
@@ -297,7 +297,7 @@ async fn spill_structured(
     let mut warning = format!("the structured content has {} bytes and was left out", written.len());
     if !known
         && matches!(rules.results.mode, TooLong::Spill | TooLong::Summarise)
-        && let Some(handle) = spill(rules, Form::Json, Arc::new(written), notes).await
+        && let Some(handle) = spill(rules, OutputFormat::Json, Arc::new(written), notes).await
     {
         warning.push_str(&format!("; it is kept as {handle}"));
         notes.handle.get_or_insert(handle);

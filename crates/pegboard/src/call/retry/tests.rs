@@ -349,7 +349,7 @@ fn tool(annotations: &Value) -> Tool {
 #[test]
 fn a_class_comes_from_the_operator_then_from_a_trusted_server() {
     let check = |operator: Option<ToolClass>, trusted, annotations: Value, expected| {
-        let class = ToolClass::of(&tool(&annotations), operator.as_ref(), trusted);
+        let class = ToolClass::classify(&tool(&annotations), operator.as_ref(), trusted);
         assert_eq!(class, expected, "{operator:?} {trusted} {annotations}");
     };
     let reads = json!({"readOnlyHint": true});

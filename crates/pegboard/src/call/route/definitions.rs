@@ -21,7 +21,7 @@ type Compiled = (Arc<Tool>, Arc<Definition>);
 
 impl Definitions {
     /// The definition of a tool, if one was compiled from an equal tool.
-    pub(super) fn of(&self, tool: &Arc<Tool>) -> Option<Arc<Definition>> {
+    pub(super) fn get(&self, tool: &Arc<Tool>) -> Option<Arc<Definition>> {
         let (known, definition) = self.by_server.get(&tool.server)?.get(&tool.name)?;
         is_defined_alike(known, tool).then(|| definition.clone())
     }

@@ -28,7 +28,7 @@ pub(crate) fn name_variants(name: &str) -> Vec<String> {
             variants.push(variant.to_owned());
         }
     };
-    let mut rest = trimmed(without_tokens(name));
+    let mut rest = trim(without_tokens(name));
     add(rest);
     // Prefixes are sometimes nested, but not deeply.
     for _ in 0..3 {
@@ -39,7 +39,7 @@ pub(crate) fn name_variants(name: &str) -> Vec<String> {
             .map(|prefix| prefix.len());
         let colon = rest.find(':').map(|at| at + 1);
         let Some(cut) = prefix.or(colon) else { break };
-        rest = trimmed(&rest[cut..]);
+        rest = trim(&rest[cut..]);
         add(rest);
     }
     variants
@@ -61,7 +61,7 @@ fn without_tokens_after(rest: &str) -> &str {
     rest.split("<|").next().unwrap_or(rest)
 }
 
-fn trimmed(name: &str) -> &str {
+fn trim(name: &str) -> &str {
     let is_around = |c: char| c.is_whitespace() || matches!(c, '`' | '"' | '\'' | '*');
     let name = name.trim_matches(is_around);
     name.strip_suffix("()").unwrap_or(name)

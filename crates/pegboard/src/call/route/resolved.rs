@@ -96,7 +96,7 @@ impl Unroutable {
 impl From<Failure> for Unroutable {
     fn from(failure: Failure) -> Self {
         Self {
-            rule: AuditRule::of(failure.kind),
+            rule: AuditRule::from_kind(failure.kind),
             failure,
             identified: None,
             is_listed: false,

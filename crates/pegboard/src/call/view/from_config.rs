@@ -15,7 +15,7 @@ impl From<&ViewConfig> for View {
         view.naming.clone_from(&config.naming);
         view.tool_budget = config.budget;
         view.resource_tools = config.resource_tools;
-        view.rules.grants = config.grants.as_ref().map(Grants::of_words);
+        view.rules.grants = config.grants.as_ref().map(Grants::from_words);
         match config.result {
             Some(limits) => view.limit_results(limits),
             None => view.configured_limits(),

@@ -7,7 +7,7 @@ use crate::{
     call::{result_options::Size, summarise::summariser::Summariser},
     spill::SpillLimits,
 };
-use pegboard_base::sync::{Panicked, caught_now};
+use pegboard_base::sync::{Panicked, catch_now};
 use pegboard_config::Results;
 
 impl View {
@@ -56,7 +56,7 @@ impl View {
     /// If it panics, every byte counts as a token.
     pub fn tokenizer(mut self, count: impl Fn(&str) -> usize + Send + Sync + 'static) -> Self {
         let counted = move |text: &str| {
-            caught_now(|| count(text)).unwrap_or_else(|Panicked| {
+            catch_now(|| count(text)).unwrap_or_else(|Panicked| {
                 tracing::error!("the tokenizer of the program panicked; every byte counts as a token");
                 text.len()
             })

@@ -11,7 +11,7 @@ use std::{
 use tokio::{sync::oneshot, time::Instant};
 
 use super::{
-    lines::{Full, Lines, Ticket},
+    lines::{Full, OwnerLines, Ticket},
     pace::Pace,
 };
 use pegboard_base::{
@@ -40,7 +40,7 @@ pub(super) struct FairSemaphore {
 
 #[derive(Debug)]
 struct Waiting {
-    lines: Lines<oneshot::Sender<Grant>>,
+    lines: OwnerLines<oneshot::Sender<Grant>>,
     pace: Pace,
     /// The number of permits, those in use included.
     capacity: usize,
@@ -58,7 +58,7 @@ pub(super) struct Counts {
 
 /// The answer to a call that asks for a permit.
 #[derive(Debug)]
-pub(super) enum Entry {
+pub(super) enum Admission {
     Free(Grant),
     Wait(Waiter),
     /// The call cannot wait. The duration is an estimate of when it could be served.
@@ -72,7 +72,7 @@ impl FairSemaphore {
         Self {
             state: AtomicUsize::new(capacity * ONE),
             waiting: Mutex::new(Waiting {
-                lines: Lines::new(most_waiting),
+                lines: OwnerLines::new(most_waiting),
                 pace: Pace::default(),
                 capacity,
                 surplus: 0,
@@ -88,7 +88,7 @@ impl FairSemaphore {
 
     /// Like [`Self::try_acquire`], with a permit that does not borrow the semaphore.
     pub(super) fn try_acquire_owned(self: &Arc<Self>) -> Option<Grant> {
-        self.try_take().then(|| Grant::of(self))
+        self.try_take().then(|| Grant::take(self))
     }
 
     fn try_take(&self) -> bool {
@@ -106,27 +106,27 @@ impl FairSemaphore {
     }
 
     /// Takes a permit, or joins the line of the owner.
-    pub(super) fn enter(self: &Arc<Self>, owner: &QuotaOwner) -> Entry {
+    pub(super) fn enter(self: &Arc<Self>, owner: &QuotaOwner) -> Admission {
         let mut waiting = self.waiting.lock();
         // From here on permits are returned under the lock, so none can be missed.
         let before = self.state.fetch_or(LOCKED, Ordering::Acquire);
         if before >= ONE {
             self.state.fetch_sub(ONE, Ordering::Acquire);
             self.unlock_state(&waiting);
-            return Entry::Free(Grant::of(self));
+            return Admission::Free(Grant::take(self));
         }
         if waiting.lines.is_empty() {
             waiting.pace.begin(Instant::now());
         }
         let entry = match waiting.lines.join(owner, oneshot::channel) {
-            Ok((ticket, granted)) => Entry::Wait(Waiter {
-                _place: Place {
+            Ok((ticket, granted)) => Admission::Wait(Waiter {
+                _place: QueueTicket {
                     semaphore: self.clone(),
                     ticket,
                 },
                 granted,
             }),
-            Err(full) => Entry::Full(full, waiting.pace.estimate(full.ahead, Instant::now())),
+            Err(full) => Admission::Full(full, waiting.pace.estimate(full.ahead, Instant::now())),
         };
         self.unlock_state(&waiting);
         entry
@@ -170,7 +170,7 @@ impl FairSemaphore {
             self.unlock_state(&waiting);
             // Released first, because the permit of a call that was dropped meanwhile must not be returned under the lock.
             drop(waiting);
-            match next.send(Grant::of(self)) {
+            match next.send(Grant::take(self)) {
                 Ok(()) => return,
                 Err(unused) => unused.forget(),
             }
@@ -206,7 +206,7 @@ impl FairSemaphore {
         drop(waiting);
         for next in granted {
             // A permit that no call takes is returned when it is dropped.
-            let _ = next.send(Grant::of(self));
+            let _ = next.send(Grant::take(self));
         }
     }
 
@@ -242,7 +242,7 @@ impl Waiting {
 pub(super) struct Grant(Option<Arc<FairSemaphore>>);
 
 impl Grant {
-    fn of(semaphore: &Arc<FairSemaphore>) -> Self {
+    fn take(semaphore: &Arc<FairSemaphore>) -> Self {
         Self(Some(semaphore.clone()))
     }
 
@@ -276,17 +276,17 @@ impl Drop for BorrowedGrant<'_> {
 #[must_use]
 pub(super) struct Waiter {
     // Dropped in this order, so that no permit is sent to a call that leaves, unless it is under way.
-    _place: Place,
+    _place: QueueTicket,
     granted: oneshot::Receiver<Grant>,
 }
 
 #[derive(Debug)]
-struct Place {
+struct QueueTicket {
     semaphore: Arc<FairSemaphore>,
     ticket: Ticket,
 }
 
-impl Drop for Place {
+impl Drop for QueueTicket {
     fn drop(&mut self) {
         let mut waiting = self.semaphore.waiting.lock();
         waiting.lines.leave(&self.ticket);

@@ -7,8 +7,8 @@ use pegboard_base::caller::QuotaOwner;
 /// The waiting calls of one queue. Each owner has a line in order of arrival, and the owners take turns, so an owner with a thousand calls delays
 /// the only call of another owner by one call.
 #[derive(Debug)]
-pub(super) struct Lines<W> {
-    lines: HashMap<QuotaOwner, Line<W>>,
+pub(super) struct OwnerLines<W> {
+    lines: HashMap<QuotaOwner, OwnerLine<W>>,
     /// The owners with waiting calls, in the order of their next turns.
     turns: BTreeMap<u64, QuotaOwner>,
     next_number: u64,
@@ -19,7 +19,7 @@ pub(super) struct Lines<W> {
 
 /// The waiting calls of one owner. It is never empty.
 #[derive(Debug)]
-struct Line<W> {
+struct OwnerLine<W> {
     turn: u64,
     /// By ticket, so in order of arrival.
     calls: BTreeMap<u64, W>,
@@ -41,7 +41,7 @@ pub(super) struct Full {
     pub(super) ahead: usize,
 }
 
-impl<W> Lines<W> {
+impl<W> OwnerLines<W> {
     pub(super) fn new(most: usize) -> Self {
         Self {
             lines: HashMap::new(),
@@ -73,7 +73,7 @@ impl<W> Lines<W> {
         let turns = &mut self.turns;
         let line = self.lines.entry(owner.clone()).or_insert_with(|| {
             turns.insert(number, owner.clone());
-            Line {
+            OwnerLine {
                 turn: number,
                 calls: BTreeMap::new(),
             }
@@ -142,18 +142,18 @@ mod tests {
     use super::*;
 
     #[derive(Debug, Clone)]
-    enum Step {
+    enum QueueStep {
         Join(u64),
         Next,
         /// Removes one of the waiting calls.
         Leave(usize),
     }
 
-    fn steps() -> impl Strategy<Value = Vec<Step>> {
+    fn steps() -> impl Strategy<Value = Vec<QueueStep>> {
         let step = prop_oneof![
-            4 => (0..6u64).prop_map(Step::Join),
-            3 => Just(Step::Next),
-            1 => any::<usize>().prop_map(Step::Leave),
+            4 => (0..6u64).prop_map(QueueStep::Join),
+            3 => Just(QueueStep::Next),
+            1 => any::<usize>().prop_map(QueueStep::Leave),
         ];
         prop::collection::vec(step, 0..300)
     }
@@ -170,11 +170,11 @@ mod tests {
         /// served in order, and no call is lost or served twice.
         #[test]
         fn an_owner_waits_for_one_call_of_each_other_owner(steps in steps(), most in 1..40usize) {
-            let mut lines = Lines::new(most);
+            let mut lines = OwnerLines::new(most);
             let mut expected: BTreeMap<u64, VecDeque<Waiting>> = BTreeMap::new();
             for (call, step) in steps.into_iter().enumerate() {
                 match step {
-                    Step::Join(owner) => {
+                    QueueStep::Join(owner) => {
                         let mine = expected.entry(owner).or_default();
                         match lines.join(&QuotaOwner::View(owner), || ((owner, call), ())) {
                             Ok((ticket, ())) => mine.push_back(Waiting { ticket, call, others_before: 0 }),
@@ -185,7 +185,7 @@ mod tests {
                             }
                         }
                     }
-                    Step::Next => {
+                    QueueStep::Next => {
                         let owners = expected.values().filter(|line| !line.is_empty()).count();
                         let served = lines.next();
                         prop_assert_eq!(served.is_some(), owners > 0);
@@ -199,7 +199,7 @@ mod tests {
                             }
                         }
                     }
-                    Step::Leave(which) => {
+                    QueueStep::Leave(which) => {
                         let mut all: Vec<_> = expected.values().flatten().map(|waiting| waiting.ticket.clone()).collect();
                         if all.is_empty() { continue }
                         let ticket = all.swap_remove(which % all.len());
@@ -219,7 +219,7 @@ mod tests {
     #[test]
     fn the_more_owners_wait_the_smaller_is_the_share_of_each() {
         let owners = |count: u64| {
-            let mut lines = Lines::new(512);
+            let mut lines = OwnerLines::new(512);
             let mut filled = 0;
             while filled < lines.len() + 1 {
                 filled = lines.len() + 1;

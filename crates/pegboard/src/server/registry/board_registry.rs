@@ -25,7 +25,7 @@ use crate::{
         board_shared::BoardShared,
         phase::Phase,
         server_handle::Server,
-        view_instances::{ViewInstances, sorted},
+        view_instances::{ViewInstances, sort},
     },
 };
 use pegboard_base::name::ServerName;
@@ -74,7 +74,7 @@ impl Registry {
         tasks.close();
         let closing = CancellationToken::new();
         Self {
-            servers: RwLock::new(sorted(servers)),
+            servers: RwLock::new(sort(servers)),
             state: Mutex::default(),
             opened_views: AtomicU64::new(0),
             next_owner: AtomicU64::new(1),

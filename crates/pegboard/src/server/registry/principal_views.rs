@@ -19,7 +19,7 @@ use pegboard_base::name::ServerName;
 impl Registry {
     /// Creates the servers of a new principal. The caller holds the state lock.
     pub(super) fn principal_instances(&self, identity: &ViewIdentity, covered: &[ServerName]) -> Arc<ViewInstances> {
-        let instances = Arc::new(ViewInstances::of_principal(self.owner_tag(None, identity), identity));
+        let instances = Arc::new(ViewInstances::for_principal(self.owner_tag(None, identity), identity));
         instances.replace_own(self.own_instances(&instances, covered));
         instances
     }

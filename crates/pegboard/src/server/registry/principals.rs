@@ -42,7 +42,7 @@ pub(super) enum Left {
 /// The principals of a board.
 #[derive(Debug, Default)]
 pub(super) struct Principals {
-    known: HashMap<PrincipalKey, Known>,
+    known: HashMap<PrincipalKey, KnownPrincipal>,
     /// The principals without views, in the order in which their last view was closed.
     idle: BTreeMap<u64, (Instant, PrincipalKey)>,
     next_idle: u64,
@@ -60,7 +60,7 @@ pub(super) struct EndedPrincipal {
 }
 
 #[derive(Debug)]
-struct Known {
+struct KnownPrincipal {
     instances: Arc<ViewInstances>,
     /// How many views are open.
     views: usize,
@@ -87,7 +87,7 @@ impl Principals {
             return (known.instances.clone(), true);
         }
         let instances = make();
-        let known = Known {
+        let known = KnownPrincipal {
             instances: instances.clone(),
             views: 1,
             idle: None,

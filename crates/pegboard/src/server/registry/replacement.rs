@@ -10,7 +10,7 @@ use crate::server::{
     retirement::Retirement,
     server_handle::Server,
     view_identity::{ServerKind, kind},
-    view_instances::{ViewInstances, sorted},
+    view_instances::{ViewInstances, sort},
 };
 use pegboard_base::{deadline::Deadline, name::ServerName};
 
@@ -150,7 +150,7 @@ impl Registry {
         let mut servers = self.servers.write();
         let (mut old, mut kept): (Vec<_>, Vec<_>) = servers.iter().cloned().partition(|server| server.name() == name);
         kept.extend(new);
-        *servers = sorted(kept);
+        *servers = sort(kept);
         old.pop()
     }
 

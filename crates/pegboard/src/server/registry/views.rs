@@ -54,7 +54,7 @@ impl Registry {
         }
         let asked = self.configured();
         let mut covered = identity.covered_processes(&asked);
-        let view = Arc::new(ViewInstances::of_view(tag, identity, roots, brought));
+        let view = Arc::new(ViewInstances::for_view(tag, identity, roots, brought));
         let key = identity.principal.clone().map(|principal| PrincipalKey {
             principal,
             rights: identity.rights,

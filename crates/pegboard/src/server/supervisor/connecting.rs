@@ -11,7 +11,7 @@ use tokio::time::Instant;
 use super::{
     command::Command,
     start_attempt::{Started, connect_and_list, process_permit},
-    state::{Step, Supervisor},
+    state::{NextState, Supervisor},
 };
 use crate::server::{
     outage::{Cause, NextStart},
@@ -24,12 +24,12 @@ const FETCH: Duration = Duration::from_secs(600);
 
 impl Supervisor {
     /// Waits for a command that starts the server.
-    pub(super) async fn idle(&mut self) -> Step {
+    pub(super) async fn idle(&mut self) -> NextState {
         self.parts.usage.renew();
         self.publish(Phase::Idle);
         loop {
             match self.next_command().await {
-                None => return Step::Stop,
+                None => return NextState::Stop,
                 Some(Command::Start) => return self.connect_step(),
                 Some(Command::Reconnect) => return self.reconnect_step(),
                 Some(Command::Replace(_) | Command::Suspect(_) | Command::Refused(_) | Command::Refresh) => {}
@@ -38,12 +38,12 @@ impl Supervisor {
     }
 
     /// Starts the server. With `patience`, callers see `Connecting` for that long; the start continues afterwards.
-    pub(super) async fn connecting(&mut self, after: Duration, patience: Option<Duration>) -> Step {
+    pub(super) async fn connecting(&mut self, after: Duration, patience: Option<Duration>) -> NextState {
         if patience.is_some() {
             self.publish_connecting();
         }
         if !self.predecessors_ended().await {
-            return Step::Stop;
+            return NextState::Stop;
         }
         let plan = self.plan();
         let limit = if plan.spec.fetches_first() {
@@ -83,7 +83,7 @@ impl Supervisor {
         let started = loop {
             tokio::select! {
                 biased;
-                () = self.stop.cancelled() => return Step::Stop,
+                () = self.stop.cancelled() => return NextState::Stop,
                 started = &mut starting => break started,
                 () = at(waiting_until) => {
                     waiting_until = None;
@@ -91,7 +91,7 @@ impl Supervisor {
                 }
                 // The start itself satisfies all other commands.
                 command = self.commands.recv() => match command {
-                    None => return Step::Stop,
+                    None => return NextState::Stop,
                     Some(Command::Reconnect) => return self.reconnect_step(),
                     Some(Command::Start) if self.starts_on_call() => {
                         waiting_until = Some(Instant::now() + self.patience());
@@ -102,7 +102,7 @@ impl Supervisor {
             }
         };
         match started {
-            Ok((started, took)) => Step::Serve(self.live(started, took)),
+            Ok((started, took)) => NextState::Serve(self.live(started, took)),
             Err(error) => self.failed(&error),
         }
     }
@@ -178,7 +178,7 @@ impl Supervisor {
     }
 
     /// Waits for the next start while the server is down.
-    pub(super) async fn waiting(&mut self, next: NextStart) -> Step {
+    pub(super) async fn waiting(&mut self, next: NextStart) -> NextState {
         let is_for_credentials =
             matches!(&*self.phase.borrow(), Phase::Down(outage) if outage.cause == Cause::NeedsAuth);
         let credentials = self.plan().spec.credentials.clone().filter(|_| is_for_credentials);
@@ -191,9 +191,9 @@ impl Supervisor {
         loop {
             tokio::select! {
                 biased;
-                () = self.stop.cancelled() => return Step::Stop,
+                () = self.stop.cancelled() => return NextState::Stop,
                 () = &mut renewed => return self.reconnect_step(),
-                () = at(next.automatic) => return Step::ConnectBehindOutage,
+                () = at(next.automatic) => return NextState::ConnectBehindOutage,
                 () = at(self.history.callers_wait_until) => {
                     self.history.callers_wait_until = None;
                     if let Some(outage) = self.history.last_outage.clone() {
@@ -201,10 +201,10 @@ impl Supervisor {
                     }
                 }
                 command = self.commands.recv() => match command {
-                    None => return Step::Stop,
+                    None => return NextState::Stop,
                     Some(Command::Reconnect) => return self.reconnect_step(),
                     Some(Command::Start) if next.is_on_demand() => {
-                        return Step::Connect { after: Duration::ZERO, patience: self.patience() };
+                        return NextState::Connect { after: Duration::ZERO, patience: self.patience() };
                     }
                     Some(_) => {}
                 }

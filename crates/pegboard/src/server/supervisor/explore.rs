@@ -15,7 +15,7 @@ use tokio::sync::Semaphore;
 
 use super::{
     start_attempt::Started,
-    state::{Step, Supervisor},
+    state::{NextState, Supervisor},
 };
 use crate::server::{
     Backoff, BoardShared, LinkContext, Queues, Server, SharedLinks,
@@ -41,11 +41,11 @@ use pegboard_tools::catalog::{Catalog, store::Freshness};
 impl Supervisor {
     /// Like [`Supervisor::run`], with starts that connect to no server. Returns the number of starts.
     async fn run_on_silence(mut self) -> u64 {
-        let mut step = Step::Idle;
+        let mut step = NextState::Idle;
         loop {
             step = match step {
-                Step::Idle => self.idle().await,
-                Step::Connect { .. } | Step::ConnectBehindOutage | Step::Wait(_) => {
+                NextState::Idle => self.idle().await,
+                NextState::Connect { .. } | NextState::ConnectBehindOutage | NextState::Wait(_) => {
                     self.publish(Phase::Connecting(Attempt {
                         since: Timestamp::now(),
                         after: None,
@@ -58,10 +58,10 @@ impl Supervisor {
                         freshness: Freshness::default(),
                         process: None,
                     };
-                    Step::Serve(self.live(started, Duration::ZERO))
+                    NextState::Serve(self.live(started, Duration::ZERO))
                 }
-                Step::Serve(live) => self.serving(live).await,
-                Step::Stop => break,
+                NextState::Serve(live) => self.serving(live).await,
+                NextState::Stop => break,
             }
         }
         self.publish(Phase::Closed);

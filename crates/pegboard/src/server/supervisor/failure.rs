@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-use super::state::{Step, Supervisor};
+use super::state::{NextState, Supervisor};
 use crate::server::{
     backoff::was_healthy,
     outage::{Before, Cause, NextStart, Outage, is_crash},
@@ -26,7 +26,7 @@ const LASTING: Duration = Duration::from_secs(60);
 
 impl Supervisor {
     /// Publishes the failure of a start and decides on the next one, which is rare if a retry is unlikely to help.
-    pub(super) fn failed(&mut self, error: &ConnectError) -> Step {
+    pub(super) fn failed(&mut self, error: &ConnectError) -> NextState {
         self.log_failed_start(error);
         self.parts.holders.report(|reporter| reporter.start_failed());
         let before = match (self.history.generation, self.plan().restart.start_wait) {
@@ -34,7 +34,7 @@ impl Supervisor {
             (0, _) => Before::Awaited,
             _ => Before::Ready,
         };
-        let mut outage = Outage::of_start(error, before);
+        let mut outage = Outage::from_start(error, before);
         if let Some(hint) = refused_credentials::hint(&self.plan().spec, &error.fault) {
             outage.hint = Some(hint);
         }
@@ -89,7 +89,7 @@ impl Supervisor {
         let outage = self.in_current_outage(outage, cause, next);
         self.history.last_outage = Some(outage);
         self.publish_connecting();
-        Step::Wait(next)
+        NextState::Wait(next)
     }
 
     fn log_failed_start(&self, error: &ConnectError) {
@@ -132,13 +132,13 @@ impl Supervisor {
 
     /// A session has ended. Restarts the server while callers wait, if the delay before the restart is short. Otherwise publishes an outage:
     /// in a crash loop, after a long delay, or if restarts are disabled. With `for_a_call`, a call waits for the next session.
-    pub(super) fn lost(&mut self, end: &WireEnd, served: Duration, for_a_call: bool) -> Step {
+    pub(super) fn lost(&mut self, end: &WireEnd, served: Duration, for_a_call: bool) -> NextState {
         tracing::warn!(reason = %self.plan().spec.masker.text(&end.reason.to_string()), "the connection was lost");
         self.history.restarts = self.history.restarts.saturating_add(1);
         self.reset_if_healthy(served);
         self.history.was_lost = true;
         let plan = self.plan();
-        let (restart, outage) = (&plan.restart, Outage::of_end(end, plan.spec.is_process()));
+        let (restart, outage) = (&plan.restart, Outage::from_end(end, plan.spec.is_process()));
         let is_crash = is_crash(end) && !plan.spec.target.is_supervised();
         if is_crash && self.history.crashes.exited(Instant::now()) {
             let delay = self.history.next_wait(&restart.backoff);
@@ -176,10 +176,10 @@ impl Supervisor {
     }
 
     /// Restarts the server while callers wait.
-    fn restart(&mut self, outage: Outage, after: Duration, patience: Duration) -> Step {
+    fn restart(&mut self, outage: Outage, after: Duration, patience: Duration) -> NextState {
         let outage = self.in_current_outage(outage, Cause::Failed, NextStart::NEVER);
         self.history.last_outage = Some(outage);
-        Step::Connect { after, patience }
+        NextState::Connect { after, patience }
     }
 
     /// The delay after which a health check starts a server that no automatic restart starts; `None` if none does.

@@ -6,7 +6,7 @@ use tokio::time::{Instant, MissedTickBehavior};
 
 use super::{
     command::Command,
-    state::{Step, Supervisor},
+    state::{NextState, Supervisor},
 };
 use crate::server::{
     health_check::SleepDetector,
@@ -48,7 +48,7 @@ enum Event {
 }
 
 impl Supervisor {
-    pub(super) async fn serving(&mut self, mut live: Live) -> Step {
+    pub(super) async fn serving(&mut self, mut live: Live) -> NextState {
         self.parts.usage.renew();
         self.publish(Phase::Ready(live.clone()));
         let session = live.session.clone();
@@ -84,7 +84,7 @@ impl Supervisor {
             match event {
                 Event::Stop => {
                     self.close(&session).await;
-                    return Step::Stop;
+                    return NextState::Stop;
                 }
                 Event::Ended(end) => break end,
                 Event::Command(Command::Reconnect) => {
@@ -142,7 +142,7 @@ impl Supervisor {
                         tracing::info!("nobody uses it; it is stopped until somebody does");
                         self.reset_if_healthy(began.elapsed());
                         self.close(&session).await;
-                        return Step::Idle;
+                        return NextState::Idle;
                     }
                     idling = idle();
                 }
@@ -165,8 +165,8 @@ impl Supervisor {
     }
 
     /// Closes a session before the next one is opened. The callers' patience starts now, not when the old session has closed.
-    async fn close_before(&mut self, step: Step, session: &Arc<Session>) -> Step {
-        let Step::Connect { after, patience } = step else {
+    async fn close_before(&mut self, step: NextState, session: &Arc<Session>) -> NextState {
+        let NextState::Connect { after, patience } = step else {
             self.close(session).await;
             return step;
         };
@@ -175,7 +175,7 @@ impl Supervisor {
             // The next session needs no resource of the old one.
             let old = session.clone();
             self.tasks.spawn(async move { old.close().await });
-            return Step::Connect { after, patience };
+            return NextState::Connect { after, patience };
         }
         let until = Instant::now() + patience;
         let closing = session.close();
@@ -187,10 +187,10 @@ impl Supervisor {
         }
         self.process = None;
         if is_late {
-            return Step::ConnectBehindOutage;
+            return NextState::ConnectBehindOutage;
         }
         let patience = until.saturating_duration_since(Instant::now());
-        Step::Connect { after, patience }
+        NextState::Connect { after, patience }
     }
 
     /// Closes a session and releases its process permit.

@@ -68,7 +68,7 @@ impl Drop for Supervisor {
 }
 
 /// The next state of a supervisor.
-pub(super) enum Step {
+pub(super) enum NextState {
     /// Wait for a caller.
     Idle,
     /// Start after a delay. Callers wait, at most for `patience`.
@@ -97,17 +97,17 @@ impl Supervisor {
     }
 
     /// A start by an operator: earlier failures do not count.
-    pub(super) fn reconnect_step(&mut self) -> Step {
+    pub(super) fn reconnect_step(&mut self) -> NextState {
         self.history.reset();
         self.history.was_lost = false;
         self.connect_step()
     }
 
     /// A start that callers wait for.
-    pub(super) fn connect_step(&mut self) -> Step {
+    pub(super) fn connect_step(&mut self) -> NextState {
         let start_wait = self.plan().restart.start_wait;
         self.history.callers_wait_until = (!start_wait.is_zero()).then(|| Instant::now() + start_wait);
-        Step::Connect {
+        NextState::Connect {
             after: Duration::ZERO,
             patience: self.patience().max(start_wait),
         }
@@ -130,12 +130,12 @@ impl Supervisor {
     }
 
     /// Publishes an outage.
-    pub(super) fn down(&mut self, outage: Outage, cause: Cause, next: NextStart) -> Step {
+    pub(super) fn down(&mut self, outage: Outage, cause: Cause, next: NextStart) -> NextState {
         self.history.callers_wait_until = None;
         let outage = self.in_current_outage(outage, cause, next);
         self.history.last_outage = Some(outage.clone());
         self.publish(Phase::Down(outage));
-        Step::Wait(next)
+        NextState::Wait(next)
     }
 
     /// Publishes a phase and increments the revision as one step: a reader that sees the new phase also sees the new revision, and uses no

@@ -70,8 +70,8 @@ async fn equal_views_share_one_table_and_any_difference_that_matters_separates_t
         ("other selection", || {
             View::new().selection(Selection::new().tools("one", ["read"]))
         }),
-        ("grants", || View::new().grants(Grants::of_words(["mcp_one"]))),
-        ("other grants", || View::new().grants(Grants::of_words(["mcp_two"]))),
+        ("grants", || View::new().grants(Grants::from_words(["mcp_one"]))),
+        ("other grants", || View::new().grants(Grants::from_words(["mcp_two"]))),
     ];
     let opened: Vec<_> = views.iter().map(|(_, view)| board.toolset_with(view())).collect();
     opened.iter().for_each(|toolset| drop(toolset.table()));

@@ -303,7 +303,7 @@ async fn what_is_agreed_to_for_all_is_kept_and_taken_back() {
     assert_eq!(clerk.asked().len(), 1);
     let kept = serde_json::to_string(&approvals.entries()).unwrap();
 
-    let again = Approvals::of(serde_json::from_str::<Vec<_>>(&kept).unwrap());
+    let again = Approvals::from_entries(serde_json::from_str::<Vec<_>>(&kept).unwrap());
     let second = open(again.clone());
     call(&second.toolset(), "fx.read", json!({})).await;
     assert_eq!(clerk.asked().len(), 0);

@@ -21,7 +21,7 @@ fn fakes() -> [Fake; 3] {
 #[tokio::test(start_paused = true)]
 async fn an_agent_lists_and_calls_what_is_granted_and_nothing_else() {
     let all = ["git.log", "git_hub.create_issue", "git_hub.list_issues"];
-    let granted = |words: &[&str]| Grants::of_words(words.iter().copied());
+    let granted = |words: &[&str]| Grants::from_words(words.iter().copied());
     for (grants, expected) in [
         (granted(&[]), &[][..]),
         (granted(&["mcp_integration"]), &all),
@@ -60,7 +60,7 @@ async fn a_refusal_names_the_grants_that_would_do() {
         "tool `git.log` may not be used: it is not granted. Available servers: none."
     );
     assert_eq!((reply.server, reply.tool.as_deref()), (Some(name("git")), Some("log")));
-    let some = board.toolset_with(View::new().grants(Grants::of_words(["mcp_git_hub_list_issues"])));
+    let some = board.toolset_with(View::new().grants(Grants::from_words(["mcp_git_hub_list_issues"])));
     let reply = call(&some, "git.log", json!({})).await;
     assert_contains(&reply.text(), &["it is not granted. Available servers: git_hub."]);
     assert_contains(
@@ -75,7 +75,7 @@ async fn a_grant_that_could_mean_two_tools_is_warned_about_and_grants_neither() 
         fake("git", &FakeServer::new("git").tool(Tool::new("hub_x"))),
         fake("git_hub", &FakeServer::new("git_hub").tool(Tool::new("x"))),
     ]);
-    let tools = board.toolset_with(View::new().grants(Grants::of_words(["mcp_git_hub_x"])));
+    let tools = board.toolset_with(View::new().grants(Grants::from_words(["mcp_git_hub_x"])));
     let listing = tools.list(PATIENCE).await;
     assert!(listing.tools.is_empty());
     assert_contains(

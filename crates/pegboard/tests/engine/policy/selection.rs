@@ -184,7 +184,7 @@ async fn a_selected_tool_that_does_not_exist_is_warned_about() {
 async fn resources_and_prompts_are_those_of_the_selected_and_granted_servers() {
     let server = FakeServer::new("fx").resource("file:///r", "text").prompt("p", "text");
     let (board, _handles) = board([fake("a", &server), fake("b", &server)]);
-    let words = |word: &str| View::new().grants(pegboard::Grants::of_words([word]));
+    let words = |word: &str| View::new().grants(pegboard::Grants::from_words([word]));
     for (view, a, b) in [
         (View::new(), true, true),
         (View::new().selection(Selection::new().server("a")), true, false),

@@ -230,7 +230,7 @@ async fn seed_004_capability_layers() {
             builder = builder.in_process_with(server, dialer(&handle), settings.clone());
         }
         let board = builder.open();
-        let grants = Grants::of_words(capabilities.iter().copied());
+        let grants = Grants::from_words(capabilities.iter().copied());
         let tools = board.toolset_with(View::new().grants(grants));
         let listing = tools.list(PATIENCE).await.tools;
         let names: Vec<&str> = listing.iter().map(|tool| tool.name.as_str()).collect();
@@ -272,7 +272,7 @@ async fn seed_004_a_tool_may_require_further_capabilities() {
         ("no grants at all", None, Kind::NotPermitted),
     ] {
         let view = match capabilities {
-            Some(words) => View::new().grants(Grants::of_words(words.iter().copied())),
+            Some(words) => View::new().grants(Grants::from_words(words.iter().copied())),
             None => View::new(),
         };
         let tools = stage.board.toolset_with(view);

@@ -59,7 +59,7 @@ async fn every_kind_of_credentials_comes_from_a_variable_or_the_keyring() {
         ] {
             let server = server(&[]).await;
             let text = format!("[servers.fx]\nurl = '{}'\nauth = {{ {auth} }}\n", server.url());
-            let env = Env::of([("SECRET", "s3cr3t-c4nary")]).keyring(|service, user| match (service, user) {
+            let env = Env::from_pairs([("SECRET", "s3cr3t-c4nary")]).keyring(|service, user| match (service, user) {
                 ("fx", "me") => Ok("s3cr3t-c4nary".to_owned()),
                 _ => Err("unknown".to_owned()),
             });

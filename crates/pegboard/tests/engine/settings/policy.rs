@@ -43,7 +43,7 @@ async fn tools_are_shown_and_hidden_by_globs_and_by_their_own_setting() {
 async fn a_tool_requires_capabilities_of_the_view() {
     let stage = Stage::new("tools.write.requires = ['deploy']", &three());
     for (words, expected) in [(&["fx", "deploy"][..], Kind::Ok), (&["fx"], Kind::NotPermitted)] {
-        let grants = Grants::of_words(words.iter().copied().chain(["mcp_integration"]));
+        let grants = Grants::from_words(words.iter().copied().chain(["mcp_integration"]));
         let tools = stage.board.toolset_with(View::new().grants(grants));
         let reply = call(&tools, "fx.write", json!({})).await;
         assert_eq!(reply.outcome.kind(), expected, "{words:?}: {}", reply.text());

@@ -171,7 +171,7 @@ async fn a_view_that_spills_lists_the_tool_that_reads_the_rest() {
 
 #[tokio::test(start_paused = true)]
 async fn a_reload_brings_new_views_and_tokens_and_takes_old_ones_away() {
-    let digest = TokenDigest::of("pgb_t");
+    let digest = TokenDigest::compute("pgb_t");
     let before = "[views.old]\ntools = ['read_*']\n";
     let after = format!(
         "[views.new]\ntools = ['write']\n[serve.tokens.ci]\nsha256 = '{digest}'\nview = 'new'\nrate = '5/s'\nconcurrent = 3\n\

@@ -288,7 +288,7 @@ async fn an_agent_sees_only_resources_of_servers_that_it_may_use() {
         view().allow(["a.t"]),
         view().deny(["b.*"]),
         view().selection(Selection::new().tools("a", ["t"])),
-        view().grants(Grants::of_words(["mcp_a"])),
+        view().grants(Grants::from_words(["mcp_a"])),
     ] {
         let tools = board.toolset_with(view);
         assert_eq!(servers(&listed(&tools, json!({})).await), ["a"]);

@@ -135,8 +135,8 @@ async fn native_tools_of_the_board_are_named_and_granted_like_those_of_a_server(
         .open();
     for (grants, expected) in [
         (Grants::new(), &[][..]),
-        (Grants::of_words(["mcp_local"]), &["mcp_local_search"]),
-        (Grants::of_words(["mcp_integration"]), &["mcp_local_search"]),
+        (Grants::from_words(["mcp_local"]), &["mcp_local_search"]),
+        (Grants::from_words(["mcp_integration"]), &["mcp_local_search"]),
     ] {
         let tools = board.toolset_with(View::new().grants(grants).naming(NameStyle::McpSingle));
         assert_eq!(names(&tools.list(PATIENCE).await), expected);

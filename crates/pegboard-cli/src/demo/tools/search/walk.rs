@@ -32,7 +32,7 @@ pub(super) struct Query {
 
 /// The result of a walk.
 #[derive(Debug, Default)]
-pub(super) struct Found {
+pub(super) struct WalkResult {
     /// `path:line: text`, ordered by path.
     pub(super) lines: Vec<String>,
     /// Files read.
@@ -67,13 +67,13 @@ impl Query {
 }
 
 /// Searches every file under `root`, which must be a canonical path.
-pub(super) fn walk(root: &Path, query: &Query, is_cancelled: &dyn Fn() -> bool) -> Found {
+pub(super) fn walk(root: &Path, query: &Query, is_cancelled: &dyn Fn() -> bool) -> WalkResult {
     let walk = Walk {
         root,
         query,
         is_cancelled,
         start: Instant::now(),
-        found: Found::default(),
+        found: WalkResult::default(),
     };
     walk.run()
 }
@@ -83,11 +83,11 @@ struct Walk<'a> {
     query: &'a Query,
     is_cancelled: &'a dyn Fn() -> bool,
     start: Instant,
-    found: Found,
+    found: WalkResult,
 }
 
 impl Walk<'_> {
-    fn run(mut self) -> Found {
+    fn run(mut self) -> WalkResult {
         let (mut entries_left, mut bytes_left, mut output) = (MAX_ENTRIES, MAX_READ, 0);
         // Folders still to visit, with their depth.
         let mut folders = vec![(self.root.to_owned(), 0)];
@@ -232,7 +232,7 @@ mod tests {
         folder
     }
 
-    fn search(folder: &TempDir, text: &str, ignore_case: bool, max_matches: usize) -> Found {
+    fn search(folder: &TempDir, text: &str, ignore_case: bool, max_matches: usize) -> WalkResult {
         let root = folder.path().canonicalize().unwrap();
         walk(&root, &Query::new(text, ignore_case, max_matches), &|| false)
     }

@@ -209,7 +209,7 @@ fn sandbox_plan(
     let files = program::executed_files(command, &cwd.join(file), cwd, environment);
     let plan = SandboxPlan::new(command, &files, cwd, home.as_deref())
         .map_err(|MissingPath(path)| SpawnError::NoSandboxPath { path })?;
-    let package_cache = PackageCache::of(command, cwd, home.as_deref());
+    let package_cache = PackageCache::find(command, cwd, home.as_deref());
     let plan = plan.map(|plan| match &package_cache {
         Some(cache) => plan.with_write(cache.folder()),
         None => plan,

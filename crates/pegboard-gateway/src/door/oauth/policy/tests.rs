@@ -165,7 +165,7 @@ fn a_token_without_an_expiry_is_admitted_only_by_its_server() {
     let Value::Object(fields) = json!({"active": true, "sub": "ada", "aud": BASE}) else {
         unreachable!()
     };
-    let claims = Claims::of_introspection(fields, ISSUER);
+    let claims = Claims::from_introspection(fields, ISSUER);
     let admission = Policy::new(settings(), Some(BASE)).admit(&claims, now()).unwrap();
     assert_eq!(admission.expires, now() + WITHOUT_EXPIRY);
 }

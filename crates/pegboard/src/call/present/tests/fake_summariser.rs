@@ -27,7 +27,7 @@ pub(super) struct Seen {
 }
 
 impl Seen {
-    fn of(request: &SummaryRequest<'_>) -> Self {
+    fn new(request: &SummaryRequest<'_>) -> Self {
         Self {
             call: request.caller.call.to_owned(),
             server: request.server.clone(),
@@ -47,7 +47,7 @@ pub(super) struct Fake {
 
 impl Summariser for Fake {
     fn summarise<'a>(&'a self, request: &'a SummaryRequest<'a>) -> Summary<'a> {
-        self.requests.lock().push(Seen::of(request));
+        self.requests.lock().push(Seen::new(request));
         Box::pin(async {
             match self.behaviour {
                 Behaviour::Text(text) => Ok(text.to_owned()),

@@ -16,20 +16,20 @@ fn call(semaphore: &Arc<FairSemaphore>, owner: u64, in_flight: &AtomicUsize) {
         return;
     }
     match semaphore.enter(&QuotaOwner::View(owner)) {
-        Entry::Free(permit) => {
+        Admission::Free(permit) => {
             use_permit(in_flight);
             drop(permit);
         }
-        Entry::Wait(waiter) if random.gen_range(0..3) == 0 => {
+        Admission::Wait(waiter) if random.gen_range(0..3) == 0 => {
             thread::yield_now();
             drop(waiter);
         }
-        Entry::Wait(waiter) => {
+        Admission::Wait(waiter) => {
             let permit = block_on(waiter).expect("a call that waits gets a permit");
             use_permit(in_flight);
             drop(permit);
         }
-        Entry::Full(..) => {}
+        Admission::Full(..) => {}
     }
 }
 
