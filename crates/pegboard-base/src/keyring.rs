@@ -40,7 +40,7 @@ impl Keyring {
     }
 
     /// The keyring that keeps secrets over a reboot, if there is one.
-    pub fn lasting() -> Option<Self> {
+    pub fn persistent() -> Option<Self> {
         Self::all().into_iter().find(Self::is_lasting)
     }
 
@@ -53,7 +53,7 @@ impl Keyring {
     }
 
     /// Reads a secret.
-    pub fn find(&self, entry: KeyringEntry<'_>) -> Result<Secret, KeyringError> {
+    pub fn read(&self, entry: KeyringEntry<'_>) -> Result<Secret, KeyringError> {
         match self {
             Self::SecretService(program) => secret_service::find(program, entry),
             Self::Keychain(program) => keychain::find(program, entry),
@@ -77,7 +77,7 @@ impl Keyring {
 pub fn find_in(keyrings: &[Keyring], entry: KeyringEntry<'_>) -> Result<Secret, KeyringError> {
     let mut why = KeyringError::NoKeyring;
     for keyring in keyrings {
-        match keyring.find(entry) {
+        match keyring.read(entry) {
             Ok(secret) => return Ok(secret),
             // A keyring that fails says more than one that has no entry.
             Err(KeyringError::NoEntry) if why != KeyringError::NoKeyring => {}

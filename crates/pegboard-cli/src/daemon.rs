@@ -16,11 +16,11 @@ mod leftovers;
 mod lock;
 mod occupy;
 mod owner_token;
-mod place;
 mod refusal;
 mod remote;
 mod replies;
 mod routes;
+mod socket;
 mod start;
 
 pub(crate) use call_slots::CallsInFlight;

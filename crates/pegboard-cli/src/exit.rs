@@ -10,7 +10,7 @@ use pegboard::{Kind, Outcome};
 pub(crate) enum Exit {
     /// Success.
     Done = 0,
-    /// The tool reported an error.
+    /// The tool reported an error, or a check found a problem.
     ToolError = 1,
     /// Wrong usage or config, unknown tool or invalid arguments.
     Usage = 2,
@@ -18,7 +18,7 @@ pub(crate) enum Exit {
     Unavailable = 3,
     /// A server requires a sign-in.
     SignIn = 4,
-    /// Refused by a policy or a limit.
+    /// Refused by a policy, a limit or a person, or a project file that is not approved.
     Refused = 5,
     /// A time limit passed.
     Timeout = 124,

@@ -110,7 +110,7 @@ impl Output {
     }
 
     /// Shows on the spinner what the command waits for.
-    pub(crate) fn waiting(&self, what: &str) {
+    pub(crate) fn show_waiting(&self, what: &str) {
         if !self.terminal_use.lock().allows_spinner() {
             return;
         }
@@ -124,21 +124,21 @@ impl Output {
     }
 
     /// Hides the spinner for a question until the returned guard is dropped.
-    pub(crate) fn step_aside(&self) -> Aside {
+    pub(crate) fn hide_spinner(&self) -> SpinnerGuard {
         self.aside(true)
     }
 
     /// Like [`Self::step_aside`], but the spinner comes back only with [`Aside::end`].
-    pub(crate) fn step_aside_until_ended(&self) -> Aside {
+    pub(crate) fn step_aside_until_ended(&self) -> SpinnerGuard {
         self.aside(false)
     }
 
-    fn aside(&self, resumes: bool) -> Aside {
+    fn aside(&self, resumes: bool) -> SpinnerGuard {
         let mut terminal_use = self.terminal_use.lock();
         terminal_use.questions += 1;
         self.spinner.finish_and_clear();
         drop(terminal_use);
-        Aside {
+        SpinnerGuard {
             output: self.clone(),
             resumes,
         }
@@ -153,7 +153,7 @@ impl Output {
     }
 
     /// Shows progress: as a bar if the total is known.
-    pub(crate) fn step(&self, what: &str, done: f64, total: Option<f64>, message: &str) {
+    pub(crate) fn show_progress(&self, what: &str, done: f64, total: Option<f64>, message: &str) {
         if !self.terminal_use.lock().allows_spinner() {
             return;
         }
@@ -161,7 +161,7 @@ impl Output {
             Some(total) => {
                 self.spinner.set_style(bar_style());
                 self.spinner.set_length(BAR);
-                self.spinner.set_position(part(done, total));
+                self.spinner.set_position(bar_position(done, total));
                 self.spinner
                     .set_message(one_line(&format!("{what}: {done} of {total} {message}")));
             }
@@ -216,13 +216,13 @@ impl Output {
 
 /// Hides the spinner until it is dropped.
 #[derive(Debug)]
-pub(crate) struct Aside {
+pub(crate) struct SpinnerGuard {
     output: Output,
     /// Whether the spinner is shown again when this is dropped.
     resumes: bool,
 }
 
-impl Aside {
+impl SpinnerGuard {
     /// Shows the spinner again, with what the command waits for now.
     pub(crate) fn end(mut self, what: &str) {
         self.output.spinner.set_message(one_line(what));
@@ -230,7 +230,7 @@ impl Aside {
     }
 }
 
-impl Drop for Aside {
+impl Drop for SpinnerGuard {
     fn drop(&mut self) {
         let mut terminal_use = self.output.terminal_use.lock();
         terminal_use.questions -= 1;
@@ -250,7 +250,7 @@ fn bar_style() -> ProgressStyle {
 }
 
 /// The filled steps of a bar. Servers may report more progress than the total, or NaN.
-fn part(done: f64, total: f64) -> u64 {
+fn bar_position(done: f64, total: f64) -> u64 {
     let share = (done / total).clamp(0.0, 1.0);
     // The share is between 0 and 1, or NaN, which the cast turns into 0.
     (share * BAR as f64) as u64
@@ -309,7 +309,7 @@ impl Report {
         };
         match text {
             Ok(text) => Self {
-                data: ascii_controls(&text) + "\n",
+                data: escape_hidden(&text) + "\n",
                 ..Self::new(exit)
             },
             Err(error) => Self::new(Exit::Unavailable).error(&format!("the document cannot be written: {error}"), None),
@@ -317,7 +317,7 @@ impl Report {
     }
 
     /// Writes what is for stdout to a file instead, unless the command failed. What cannot be written is printed.
-    pub(crate) fn redirected(mut self, path: Option<&Path>) -> Self {
+    pub(crate) fn write_to(mut self, path: Option<&Path>) -> Self {
         let Some(path) = path.filter(|_| self.exit == Exit::Done) else {
             return self;
         };
@@ -429,7 +429,7 @@ impl Paint {
 }
 
 /// Escapes the characters in JSON that a terminal interprets or does not show. serde_json escapes C0 only; this adds DEL, C1 and invisible ones.
-fn ascii_controls(json: &str) -> String {
+fn escape_hidden(json: &str) -> String {
     let mut text = String::with_capacity(json.len());
     for c in json.chars() {
         if c != '\n' && is_hidden(c) {
@@ -450,7 +450,7 @@ mod tests {
     #[test]
     fn json_says_the_same_without_anything_that_a_terminal_acts_on() {
         let value = serde_json::json!({"a\u{202e}": "\x1b[2J \u{9b}31m \u{7f} \u{e0041} 日本\n"});
-        let json = ascii_controls(&value.to_string());
+        let json = escape_hidden(&value.to_string());
         assert_eq!(json, r#"{"a\u202e":"\u001b[2J \u009b31m \u007f \udb40\udc41 日本\n"}"#);
         assert_eq!(serde_json::from_str::<serde_json::Value>(&json).unwrap(), value);
     }
@@ -464,7 +464,7 @@ mod tests {
             (-1.0, 4.0, 0),
             (f64::NAN, 4.0, 0),
         ] {
-            assert_eq!(part(done, total), expected);
+            assert_eq!(bar_position(done, total), expected);
         }
     }
 

@@ -178,7 +178,7 @@ impl Settings {
     ///
     /// A source that could not be read at all is an error: what it forbids would be allowed without it.
     pub(crate) fn usable(&self) -> Result<Config, Complaint> {
-        let config = self.checked()?;
+        let config = self.config_with_unapproved()?;
         let mut pending = config.misconfigured.values().filter(|server| is_pending(server));
         match pending.next() {
             Some(first) if config.servers.is_empty() => Err(Complaint {
@@ -191,8 +191,8 @@ impl Settings {
     }
 
     /// Like [`Self::usable`], but also succeeds when all servers are those of a project file that is not approved.
-    pub(crate) fn checked(&self) -> Result<Config, Complaint> {
-        let config = self.shown()?;
+    pub(crate) fn config_with_unapproved(&self) -> Result<Config, Complaint> {
+        let config = self.config()?;
         match list(self.loaded.errors()) {
             Some(errors) if config.servers.is_empty() => Err(Complaint {
                 message: NOTHING.to_owned(),
@@ -221,7 +221,7 @@ impl Settings {
     pub(crate) fn usable_one(&mut self, name: &str) -> Result<Config, Complaint> {
         let mut config = match self.misconfigured(|known| known == name) {
             // What is wrong with this server matters more than what is wrong with all.
-            Some(_) => self.shown()?,
+            Some(_) => self.config()?,
             None => self.usable()?,
         };
         if !config.servers.contains_key(name) {
@@ -233,14 +233,14 @@ impl Settings {
     }
 
     /// Like [`Self::usable`], but also succeeds when no server can be used.
-    pub(crate) fn shown(&self) -> Result<Config, Complaint> {
+    pub(crate) fn config(&self) -> Result<Config, Complaint> {
         let mut config = self.selected()?;
         self.await_starts(&mut config);
         Ok(config)
     }
 
     /// Like [`Self::shown`] for all servers, whatever `--server NAME` selects.
-    pub(crate) fn shown_all(&self) -> Result<Config, Complaint> {
+    pub(crate) fn config_of_all(&self) -> Result<Config, Complaint> {
         let mut config = self.readable()?;
         self.await_starts(&mut config);
         Ok(config)

@@ -113,7 +113,7 @@ impl ValueOrigin {
 impl Loaded {
     /// All settings in effect with their origins: those of the top of the file first, then server by server.
     pub fn explain(&self) -> Vec<Explained> {
-        load(self)
+        explain_all(self)
     }
 
     /// The value in effect for a setting that no source sets, by its full name: of a server, or for all servers. Null means no value.
@@ -135,7 +135,7 @@ impl Loaded {
 }
 
 /// All settings that are set or have a default: those of the top first, then server by server.
-fn load(loaded: &Loaded) -> Vec<Explained> {
+fn explain_all(loaded: &Loaded) -> Vec<Explained> {
     let mut explained = top(loaded);
     for (name, config) in &loaded.config.servers {
         if let Some(values) = loaded.written.get(name) {
@@ -285,13 +285,13 @@ impl Layers<'_> {
             .chain(weaker.iter().copied().filter(|weaker| Some(weaker.rank) < rank))
         {
             values.push(Overridden {
-                value: redact::setting(field.name, &found.setting),
+                value: redact::render_setting(field.name, &found.setting),
                 from: ValueOrigin::new(found, is_server),
             });
         }
         values.extend(default.and_then(|default| {
             Some(Overridden {
-                value: redact::default(default)?,
+                value: redact::render_default(default)?,
                 from: ValueOrigin::Default,
             })
         }));
@@ -365,8 +365,8 @@ fn unset(loaded: &Loaded, name: &str, server: Option<&ServerName>) -> Vec<Explai
         server: server.cloned(),
         field: name,
         value: match found {
-            Some(found) => redact::setting(field.name, &found.setting),
-            None => redact::default(field.default).unwrap_or_default(),
+            Some(found) => redact::render_setting(field.name, &found.setting),
+            None => redact::render_default(field.default).unwrap_or_default(),
         },
         from: found.map_or(ValueOrigin::Default, |found| ValueOrigin::new(found, true)),
         over: Vec::new(),

@@ -90,14 +90,14 @@ fn words(text: &str) -> Result<Vec<String>, &'static str> {
                 loop {
                     match chars.next().ok_or("a quote is not closed")? {
                         '"' => break,
-                        '\\' => word.extend(escape(&mut chars, &['"', '\\'])),
+                        '\\' => word.extend(unescape_next(&mut chars, &['"', '\\'])),
                         c => word.push(c),
                     }
                 }
             }
             '\\' => word
                 .get_or_insert_default()
-                .extend(escape(&mut chars, &[' ', '"', '\'', '\\'])),
+                .extend(unescape_next(&mut chars, &[' ', '"', '\'', '\\'])),
             c => word.get_or_insert_default().push(c),
         }
     }
@@ -106,7 +106,7 @@ fn words(text: &str) -> Result<Vec<String>, &'static str> {
 }
 
 /// Unescapes the character after a backslash. The backslash stays unless a special character follows, so that Windows paths stay intact.
-fn escape(chars: &mut std::iter::Peekable<std::str::Chars<'_>>, special: &[char]) -> Vec<char> {
+fn unescape_next(chars: &mut std::iter::Peekable<std::str::Chars<'_>>, special: &[char]) -> Vec<char> {
     match chars.next_if(|c| special.contains(c)) {
         Some(c) => vec![c],
         None => vec!['\\'],

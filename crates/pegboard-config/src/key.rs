@@ -256,7 +256,7 @@ pub(super) const fn word_kind<T: Choice>() -> ValueKind {
 }
 
 /// A table of the section that `U` marks, or a short form of it.
-pub(super) const fn nest<S, U>(kind: ValueKind) -> Key<S, Nested<U>> {
+pub(super) const fn table<S, U>(kind: ValueKind) -> Key<S, Nested<U>> {
     key(kind, Nested(PhantomData), DefaultValue::None)
 }
 

@@ -22,8 +22,8 @@ use super::{
     floor::{at_least, at_least_default, weaker},
     from_setting::{self, FromSetting, only_field},
     key::{
-        LIMIT, Nested, TEXTS, WAIT, choice, count, duration, either, flag, list, map, nest, number, optional_choice,
-        optional_count, optional_size, switch, text, texts, unless, word, word_kind,
+        LIMIT, Nested, TEXTS, WAIT, choice, count, duration, either, flag, list, map, number, optional_choice,
+        optional_count, optional_size, switch, table, text, texts, unless, word, word_kind,
     },
     lifecycle::{BreakerPolicy, Health, IdleStop, Restart, Retry, RetryClass, breaker, restart, retry},
     setting::Setting,
@@ -249,19 +249,19 @@ settings! {
             .common()
             .live();
         /// How the server is restarted after it ended; with `false` the next call restarts it.
-        restart: Nested<restart::In> => Restart = nest(ValueKind::Either(&[ValueKind::Bool, ValueKind::Table(&restart::SECTION)]))
+        restart: Nested<restart::In> => Restart = table(ValueKind::Either(&[ValueKind::Bool, ValueKind::Table(&restart::SECTION)]))
             .merged(|short| switch(&restart::enabled, short))
             .aka(&["reconnect"])
             .for_all(&[])
             .live();
         /// The circuit breaker: when calls are rejected at once because the server keeps failing.
-        breaker: Nested<breaker::In> => Option<BreakerPolicy> = nest(ValueKind::Either(&[ValueKind::Bool, ValueKind::Word(&[word("off")]), ValueKind::Table(&breaker::SECTION)]))
+        breaker: Nested<breaker::In> => Option<BreakerPolicy> = table(ValueKind::Either(&[ValueKind::Bool, ValueKind::Word(&[word("off")]), ValueKind::Table(&breaker::SECTION)]))
             .merged(|short| switch(&breaker::enabled, short))
             .aka(&["circuit_breaker"])
             .for_all(&["circuit_breaker"])
             .live();
         /// Which failed calls are retried: the most retries, or the `mode` of tools without a `retry` of their own.
-        retry: Nested<retry::In> => Retry = nest(ValueKind::Either(&[number(0, 100), word_kind::<RetryClass>(), ValueKind::Table(&retry::SECTION)]))
+        retry: Nested<retry::In> => Retry = table(ValueKind::Either(&[number(0, 100), word_kind::<RetryClass>(), ValueKind::Table(&retry::SECTION)]))
             .merged(|short| match short {
                 Setting::Count(_) => Some((&retry::attempts, short.clone())),
                 Setting::Word(_) => Some((&retry::mode, short.clone())),
@@ -271,7 +271,7 @@ settings! {
             .for_all(&[])
             .live();
         /// How the arguments of calls are parsed and validated against the tool's schema; a single word is short for `check`.
-        call_arguments: Nested<call_arguments::In> => ArgumentRules = nest(ValueKind::Either(&[word_kind::<Check>(), ValueKind::Table(&call_arguments::SECTION)]))
+        call_arguments: Nested<call_arguments::In> => ArgumentRules = table(ValueKind::Either(&[word_kind::<Check>(), ValueKind::Table(&call_arguments::SECTION)]))
             .merged(|short| matches!(short, Setting::Word(_)).then(|| (&*call_arguments::check, short.clone())))
             .aka(&["tool_arguments"])
             .protects()
@@ -279,13 +279,13 @@ settings! {
             .for_all(&["tool_arguments"])
             .live();
         /// What is masked in the server's output.
-        masking: Nested<masking::In> => Masking = nest(ValueKind::Either(&[ValueKind::Bool, ValueKind::Table(&masking::SECTION)]))
+        masking: Nested<masking::In> => Masking = table(ValueKind::Either(&[ValueKind::Bool, ValueKind::Table(&masking::SECTION)]))
             .aka(&["data_masking"])
             .protects()
             .common()
             .live();
         /// When long results are summarised.
-        summarise: Nested<summarise::In> => Option<Summarise> = nest(ValueKind::Either(&[ValueKind::Bool, ValueKind::Table(&summarise::SECTION)]))
+        summarise: Nested<summarise::In> => Option<Summarise> = table(ValueKind::Either(&[ValueKind::Bool, ValueKind::Table(&summarise::SECTION)]))
             .merged(|short| switch(&summarise::enabled, short))
             .aka(&["summarize", "summarization", "summarisation"])
             .for_all_as(
@@ -294,7 +294,7 @@ settings! {
             )
             .live();
         /// How its results are limited and formatted.
-        result: Nested<result::In> => Results = nest(ValueKind::Table(&result::SECTION))
+        result: Nested<result::In> => Results = table(ValueKind::Table(&result::SECTION))
             .merged(|_| None)
             .aka(&["results"])
             .protects()

@@ -209,7 +209,9 @@ fn variable(name: &str, written: &str) -> Json {
             true => reviewed_urls(written).into(),
             false => written.into(),
         },
-        true if !reads_as_code(written) && !reads_as_command(written) => secret_detection::shown_secret(written).into(),
+        true if !reads_as_code(written) && !reads_as_command(written) => {
+            secret_detection::redact_secret(written).into()
+        }
         _ => written.into(),
     }
 }
@@ -241,7 +243,7 @@ fn show(name: &str, setting: &Setting) -> Json {
             let variables = variables.iter().map(|(name, setting)| {
                 let shown = match setting {
                     Setting::Secret(text) => variable(name, &text.written),
-                    other => redact::setting(name, other),
+                    other => redact::render_setting(name, other),
                 };
                 (name.clone(), shown)
             });
@@ -267,7 +269,7 @@ fn show(name: &str, setting: &Setting) -> Json {
             }
         }
         Setting::Text(url) if name == server::url.name => reviewed_urls(&url.written).into(),
-        setting => redact::setting(name, setting),
+        setting => redact::render_setting(name, setting),
     }
 }
 
@@ -351,7 +353,7 @@ fn raw(section: &'static Section, entry: &KeyValue) -> Json {
     if field.is_some_and(|field| holds_secrets(&field.kind)) {
         return hidden(&entry.value);
     }
-    redact::setting(&entry.key, &Setting::Any(Unchecked(entry.value.clone())))
+    redact::render_setting(&entry.key, &Setting::Any(Unchecked(entry.value.clone())))
 }
 
 fn holds_secrets(kind: &ValueKind) -> bool {
@@ -370,7 +372,7 @@ fn hidden(node: &Node) -> Json {
         Value::Null => Json::Null,
         Value::Bool(value) => (*value).into(),
         Value::Int(_) | Value::Float(_) => HIDDEN.into(),
-        Value::Text(text) => secret_detection::shown_secret(text).into(),
+        Value::Text(text) => secret_detection::redact_secret(text).into(),
         Value::List(items) => items.iter().map(hidden).collect(),
         Value::Map(entries) => {
             let entries = entries.iter().map(|entry| (entry.key.clone(), hidden(&entry.value)));

@@ -14,7 +14,7 @@ use super::{
 use pegboard_base::secret::names_secret;
 
 /// Renders a setting as written, with secrets redacted.
-pub(super) fn setting(name: &str, value: &Setting) -> Json {
+pub(super) fn render_setting(name: &str, value: &Setting) -> Json {
     match value {
         Setting::Bool(value) => (*value).into(),
         Setting::Count(value) => (*value).into(),
@@ -22,14 +22,16 @@ pub(super) fn setting(name: &str, value: &Setting) -> Json {
         Setting::Size(value) => units::SizeText(*value).to_string().into(),
         Setting::Word(word) => (*word).into(),
         Setting::Text(text) if matches!(name, "command" | "headers_helper") => {
-            secret_detection::shown_line(&text.written).into()
+            secret_detection::redact_line(&text.written).into()
         }
-        Setting::Text(text) => secret_detection::shown_text(name, &text.written).into(),
-        Setting::Secret(text) => secret_detection::shown_secret(&text.written).into(),
+        Setting::Text(text) => secret_detection::redact_text(name, &text.written).into(),
+        Setting::Secret(text) => secret_detection::redact_secret(&text.written).into(),
         Setting::List(items) if matches!(name, "args" | "command" | "headers_helper") => arguments(items),
-        Setting::List(items) => items.iter().map(|item| setting(name, item)).collect(),
+        Setting::List(items) => items.iter().map(|item| render_setting(name, item)).collect(),
         Setting::Map(entries) => {
-            let entries = entries.iter().map(|(key, value)| (key.clone(), setting(key, value)));
+            let entries = entries
+                .iter()
+                .map(|(key, value)| (key.clone(), render_setting(key, value)));
             Json::Object(entries.collect())
         }
         Setting::Table(values) => Json::Object(table(values)),
@@ -38,7 +40,7 @@ pub(super) fn setting(name: &str, value: &Setting) -> Json {
 }
 
 /// Renders the default of a field; `None` if it has none.
-pub(super) fn default(value: DefaultValue) -> Option<Json> {
+pub(super) fn render_default(value: DefaultValue) -> Option<Json> {
     let duration = |value: Duration| Json::from(units::duration_text(value));
     match value {
         DefaultValue::None => None,
@@ -57,7 +59,7 @@ pub(super) fn default(value: DefaultValue) -> Option<Json> {
 fn table(values: &Values) -> Map<String, Json> {
     values
         .iter()
-        .map(|(name, found)| (name.to_owned(), setting(name, &found.setting)))
+        .map(|(name, found)| (name.to_owned(), render_setting(name, &found.setting)))
         .collect()
 }
 
@@ -69,7 +71,7 @@ fn arguments(items: &[Setting]) -> Json {
             _ => "",
         })
         .collect();
-    secret_detection::shown_args(&written).into()
+    secret_detection::redact_args(&written).into()
 }
 
 /// Renders a value that is not validated. Texts whose name or form is that of a secret are redacted.
@@ -79,8 +81,8 @@ fn any(name: &str, node: &Node) -> Json {
         Value::Bool(value) => (*value).into(),
         Value::Int(value) => (*value).into(),
         Value::Float(value) => (*value).into(),
-        Value::Text(text) if names_secret(name) => secret_detection::shown_secret(text).into(),
-        Value::Text(text) => secret_detection::shown_text(name, text).into(),
+        Value::Text(text) if names_secret(name) => secret_detection::redact_secret(text).into(),
+        Value::Text(text) => secret_detection::redact_text(name, text).into(),
         Value::List(items) => items.iter().map(|item| any(name, item)).collect(),
         Value::Map(entries) => {
             let entries = entries

@@ -135,7 +135,7 @@ fn warn_if_unchecked(context: &mut Context<'_>, values: ServerTable<'_>) {
     let outputs = values
         .find(&server::output_check)
         .filter(|_| values.get(&server::output_check) != OutputCheck::Off);
-    for found in arguments::validate(values).into_iter().chain(outputs) {
+    for found in arguments::find_schema_check(values).into_iter().chain(outputs) {
         let path = join(context.path, &found.key);
         let message = "this program was built without validation against schemas";
         let hint = "build it with the feature `validation` of the crate `pegboard`";

@@ -119,7 +119,7 @@ impl Definitions {
             if !doc.is_empty() {
                 schema.insert("description".into(), doc.into());
             }
-            if let Some(default) = redact::default(field.default) {
+            if let Some(default) = redact::render_default(field.default) {
                 schema.insert("default".into(), default);
             }
         }

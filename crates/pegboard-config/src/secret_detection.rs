@@ -17,14 +17,14 @@ pub(super) fn literal_secret_args(args: &[&str]) -> Vec<usize> {
 }
 
 /// Redacts arguments as written: references to variables stay, literal secrets are hidden.
-pub(super) fn shown_args(args: &[&str]) -> Vec<String> {
+pub(super) fn redact_args(args: &[&str]) -> Vec<String> {
     let mut shown: Vec<String> = args.iter().map(|arg| (*arg).to_owned()).collect();
     // From the end, so that the places of the others stay.
     for found in secret_args::secret_args(args).into_iter().rev() {
         let value = &args[found.index][found.value.clone()];
         let value = match found.is_url {
-            true => shown_url(value),
-            false => shown_secret(value),
+            true => redact_url(value),
+            false => redact_secret(value),
         };
         shown[found.index].replace_range(found.value, &value);
     }
@@ -32,9 +32,9 @@ pub(super) fn shown_args(args: &[&str]) -> Vec<String> {
 }
 
 /// Redacts a program, or a command line, as written.
-pub(super) fn shown_line(line: &str) -> String {
+pub(super) fn redact_line(line: &str) -> String {
     match line.contains(char::is_whitespace) {
-        true => shown_args(&[line]).concat(),
+        true => redact_args(&[line]).concat(),
         false => line.to_owned(),
     }
 }
@@ -46,16 +46,16 @@ pub(super) fn secret_in_url(written: &str) -> bool {
 }
 
 /// Redacts a URL as written: its user info, the literal values of its query, and parts of its path that look like tokens.
-pub(super) fn shown_url(written: &str) -> String {
+pub(super) fn redact_url(written: &str) -> String {
     let parts = url_parts(written);
     let mut shown = written.to_owned();
     let mut hide =
         |from: &str, mark: &str, to: &str| shown = shown.replacen(&format!("{mark}{from}"), &format!("{mark}{to}"), 1);
     if !parts.fragment.is_empty() {
-        hide(parts.fragment, "#", &shown_pairs(parts.fragment));
+        hide(parts.fragment, "#", &redact_pairs(parts.fragment));
     }
     if !parts.query.is_empty() {
-        hide(parts.query, "?", &shown_pairs(parts.query));
+        hide(parts.query, "?", &redact_pairs(parts.query));
     }
     let segment = |segment: &str| match is_random(segment) && !expand::has_variables(segment) {
         true => HIDDEN.to_owned(),
@@ -77,34 +77,34 @@ pub(super) fn shown_url(written: &str) -> String {
 pub(super) fn reviewed_url(written: &str) -> String {
     match url_parts(written).user_info {
         Some(user) if user.contains(['/', '\\']) => written.to_owned(),
-        _ => shown_url(written),
+        _ => redact_url(written),
     }
 }
 
-fn shown_pairs(pairs: &str) -> String {
+fn redact_pairs(pairs: &str) -> String {
     let shown: Vec<String> = pairs
         .split('&')
         .map(|pair| match pair.split_once('=') {
-            Some((name, value)) => format!("{name}={}", shown_secret(value)),
-            None => shown_secret(pair),
+            Some((name, value)) => format!("{name}={}", redact_secret(value)),
+            None => redact_secret(pair),
         })
         .collect();
     shown.join("&")
 }
 
 /// Redacts a text of a field that is not meant for secrets.
-pub(super) fn shown_text(name: &str, written: &str) -> String {
+pub(super) fn redact_text(name: &str, written: &str) -> String {
     if is_urls(written) || name.ends_with("url") {
-        return written.split(' ').map(shown_url).collect::<Vec<_>>().join(" ");
+        return written.split(' ').map(redact_url).collect::<Vec<_>>().join(" ");
     }
     let is_named = pegboard_base::secret::names_secret(name) && !secrets_in(name, written).is_empty();
     if is_named || is_token_like(written) {
-        return shown_secret(written);
+        return redact_secret(written);
     }
     // A longer text stays readable without the words that are tokens.
     let word = |word| {
         if is_token_like(word) {
-            shown_secret(word)
+            redact_secret(word)
         } else {
             str::to_owned(word)
         }
@@ -113,7 +113,7 @@ pub(super) fn shown_text(name: &str, written: &str) -> String {
 }
 
 /// Redacts a secret as written: references to variables stay, literal text is hidden.
-pub(super) fn shown_secret(written: &str) -> String {
+pub(super) fn redact_secret(written: &str) -> String {
     expand::pieces(written)
         .into_iter()
         .map(|piece| match piece {
@@ -178,7 +178,7 @@ mod tests {
                 &[],
             ),
         ] {
-            assert_eq!(shown_args(args), want);
+            assert_eq!(redact_args(args), want);
             assert_eq!(literal_secret_args(args), literal, "{args:?}");
         }
     }
@@ -191,7 +191,7 @@ mod tests {
             ("npx -y x --pw hunter2secret -v", "npx -y x --pw **** -v"),
             ("npx -y x --token ${TOKEN}", "npx -y x --token ${TOKEN}"),
         ] {
-            assert_eq!(shown_line(line), want);
+            assert_eq!(redact_line(line), want);
         }
     }
 
@@ -223,7 +223,7 @@ mod tests {
                 true,
             ),
         ] {
-            assert_eq!(shown_url(written), shown);
+            assert_eq!(redact_url(written), shown);
             assert_eq!(secret_in_url(written), secret, "{written}");
         }
     }
@@ -237,7 +237,7 @@ mod tests {
             ("key", "certs/client.pem", "certs/client.pem"),
             ("roots", "https://u:pw@h/x", "https://****@h/x"),
         ] {
-            assert_eq!(shown_text(name, written), shown, "{written}");
+            assert_eq!(redact_text(name, written), shown, "{written}");
         }
     }
 
@@ -252,7 +252,7 @@ mod tests {
             ("${X:-hunter2}", "${X:-****}"),
             ("{{.X}}", "{{.X}}"),
         ] {
-            assert_eq!(shown_secret(written), shown);
+            assert_eq!(redact_secret(written), shown);
         }
     }
 }

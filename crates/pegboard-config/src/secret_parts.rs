@@ -73,7 +73,7 @@ const PUBLIC: &[&str] = &[
 
 /// Returns the secrets in the value under a name. The name is that of a variable, header, query parameter or JSON key.
 pub fn secrets_in(name: &str, value: &str) -> Vec<Secret> {
-    let mut found = SecretPart::default();
+    let mut found = SecretParts::default();
     found.search(name, value, 0);
     found.0.truncate(MAX_PARTS);
     found.0
@@ -81,7 +81,7 @@ pub fn secrets_in(name: &str, value: &str) -> Vec<Secret> {
 
 /// Returns the secrets in a URL: user info, query values, and parts of its path that look like tokens.
 pub(super) fn secrets_in_url(url: &str) -> Vec<Secret> {
-    let mut found = SecretPart::default();
+    let mut found = SecretParts::default();
     found.url(url.trim(), 0);
     found.0
 }
@@ -126,9 +126,9 @@ pub(super) struct UrlParts<'u> {
 }
 
 #[derive(Default)]
-struct SecretPart(Vec<Secret>);
+struct SecretParts(Vec<Secret>);
 
-impl SecretPart {
+impl SecretParts {
     fn push(&mut self, value: &str) {
         let secret = Secret::new(value.trim());
         if !value.trim().is_empty() && !self.0.contains(&secret) && self.0.len() < MAX_PARTS {

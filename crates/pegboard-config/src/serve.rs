@@ -22,7 +22,7 @@ use super::{
     duration_text,
     field::{DefaultValue, ValueKind},
     from_setting::address,
-    key::{Nested, count, flag, limit, map, nest, secret, size, text, texts, unless, unparsed},
+    key::{Nested, count, flag, limit, map, secret, size, table, text, texts, unless, unparsed},
     setting::Text,
     settings::settings,
 };
@@ -88,9 +88,9 @@ settings! {
         /// model reads. With `false` the text says how to get the link, and only clients with URL elicitation and the HTTP API get links.
         links_in_text: bool = flag(true);
         /// The certificate with which the gateway speaks HTTPS. Without it, it speaks HTTP.
-        tls: Nested<serve_tls::In> => Option<ServeTls> = nest(ValueKind::Table(&serve_tls::SECTION));
+        tls: Nested<serve_tls::In> => Option<ServeTls> = table(ValueKind::Table(&serve_tls::SECTION));
         /// Whose access tokens (OAuth 2.0) the gateway accepts besides its own tokens.
-        oauth: Nested<serve_oauth::In> => Option<ServeOAuth> = nest(ValueKind::Table(&serve_oauth::SECTION));
+        oauth: Nested<serve_oauth::In> => Option<ServeOAuth> = table(ValueKind::Table(&serve_oauth::SECTION));
         /// The tokens of clients, by name. As soon as there is one, every request needs one.
         tokens: BTreeMap<String, Nested<token::token::In>> => BTreeMap<String, TokenConfig> = map(&ValueKind::Table(&token::token::SECTION));
     }

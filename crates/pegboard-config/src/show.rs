@@ -19,11 +19,11 @@ use pegboard_base::name::ServerName;
 impl Loaded {
     /// The resolved config for display: every setting of every server, variables not expanded, secrets redacted.
     pub fn show(&self) -> serde_json::Value {
-        load(self)
+        render(self)
     }
 }
 
-fn load(loaded: &Loaded) -> Json {
+fn render(loaded: &Loaded) -> Json {
     let mut shown = section(TOP, &loaded.top, |_| true);
     let queues = loaded.config.queues.iter();
     let queues: Map<String, Json> = queues
@@ -102,8 +102,8 @@ fn by_hand(config: &ServerConfig) -> Map<String, Json> {
 fn section(section: &'static Section, values: &Values, wanted: impl Fn(&Field) -> bool) -> Map<String, Json> {
     let mut shown = Map::new();
     for field in section.fields().filter(|field| field.effect != Effect::Foreign) {
-        let value = match (values.find(field), redact::default(field.default)) {
-            (Some(found), _) => redact::setting(field.name, &found.setting),
+        let value = match (values.find(field), redact::render_default(field.default)) {
+            (Some(found), _) => redact::render_setting(field.name, &found.setting),
             (None, Some(default)) if wanted(field) => default,
             (None, _) => continue,
         };

@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{
     field::{DefaultValue, ValueKind, Word},
-    key::{Nested, choice, either, flag, nest, optional_count, optional_texts, text, texts, unparsed, word},
+    key::{Nested, choice, either, flag, optional_count, optional_texts, table, text, texts, unparsed, word},
     policy::{Approval, Results, results::result},
     settings::settings,
 };
@@ -41,7 +41,7 @@ settings! {
         resource_tools: bool = flag(false);
         /// How results are limited and formatted, instead of as their servers say. Without it, results are as their servers say, and whole where no
         /// limit is set.
-        result: Nested<result::In> => Option<Results> = nest(ValueKind::Table(&result::SECTION)).aka(&["results"]);
+        result: Nested<result::In> => Option<Results> = table(ValueKind::Table(&result::SECTION)).aka(&["results"]);
     }
 }
 

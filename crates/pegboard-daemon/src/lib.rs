@@ -1,6 +1,6 @@
 //! What a daemon serves besides MCP: the HTTP API, the sign-in pages, metrics and health of its board.
 //!
-//! A [`Daemon`] is a router to pass to [`GatewayBuilder::others`](pegboard_gateway::GatewayBuilder::others), so the checks of the gateway
+//! A [`Daemon`] is a router to pass to [`GatewayBuilder::fallback`](pegboard_gateway::GatewayBuilder::fallback), so the checks of the gateway
 //! stand before every route.
 
 mod access;

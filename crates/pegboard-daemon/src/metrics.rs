@@ -33,15 +33,15 @@ pub(crate) async fn get(State(overview): State<Overview>, caller: Option<axum::E
 fn page(overview: &Overview) -> String {
     let mut page = MetricsPage::default();
     let metrics = overview.board.metrics();
-    calls(&mut page, &metrics);
-    servers(&mut page, &metrics, overview);
-    gateway(&mut page, overview);
-    reloads(&mut page, overview);
+    write_calls(&mut page, &metrics);
+    write_servers(&mut page, &metrics, overview);
+    write_gateway(&mut page, overview);
+    write_reloads(&mut page, overview);
     write_process(&mut page, overview);
     page.into_text()
 }
 
-fn calls(page: &mut MetricsPage, metrics: &Metrics) {
+fn write_calls(page: &mut MetricsPage, metrics: &Metrics) {
     let by_kind = metrics.servers.iter().flat_map(|(server, counts)| {
         let kinds = counts.calls.by_kind.iter();
         kinds.map(|(kind, count)| (vec![server.as_str(), kind.as_str()], number(*count)))
@@ -102,7 +102,7 @@ fn histograms<'m>(
     );
 }
 
-fn servers(page: &mut MetricsPage, metrics: &Metrics, overview: &Overview) {
+fn write_servers(page: &mut MetricsPage, metrics: &Metrics, overview: &Overview) {
     histograms(page, &families::STARTS, metrics, |server| &server.ready_after);
     let status = overview.board.status();
     // A server that each view or principal has for itself has several rows.
@@ -134,7 +134,7 @@ fn servers(page: &mut MetricsPage, metrics: &Metrics, overview: &Overview) {
     }
 }
 
-fn gateway(page: &mut MetricsPage, overview: &Overview) {
+fn write_gateway(page: &mut MetricsPage, overview: &Overview) {
     let Some(monitor) = &overview.monitor else { return };
     let counts = monitor.read();
     let requests = counts.requests.iter();
@@ -154,7 +154,7 @@ fn gateway(page: &mut MetricsPage, overview: &Overview) {
     page.single(&families::SESSIONS, number(counts.sessions as u64));
 }
 
-fn reloads(page: &mut MetricsPage, overview: &Overview) {
+fn write_reloads(page: &mut MetricsPage, overview: &Overview) {
     let last = overview.reloads.last();
     let outcomes = [("applied", last.applied), ("failed", last.failures)];
     page.family(

@@ -24,8 +24,8 @@ use http::HeaderMap;
 pub use caller::{CallLimits, Caller};
 pub(crate) use oauth::{Resource, ResourceServer, WELL_KNOWN};
 pub use owner::Owner;
-pub(crate) use owner::Peer;
-pub use places::{Place, Places};
+pub(crate) use owner::TcpPeer;
+pub use places::{PrincipalQuota, QuotaPermit};
 pub(crate) use rejection::Rejection;
 pub(crate) use revocation::Revocation;
 pub use scope::{Scope, Scopes};
@@ -46,38 +46,38 @@ pub(crate) struct Door {
 }
 
 /// What the door says of a request's token.
-pub(crate) enum Verdict {
-    Admitted(Caller),
+pub(crate) enum AuthResult {
+    Authenticated(Caller),
     Rejected(Rejection),
     /// It has none, and is admitted as this caller if it comes from a process of the owner.
-    OfOwner(Owner, Caller),
+    NeedsOwnerProcess(Owner, Caller),
     /// It may be an access token, and has to be verified.
-    Unverified(Arc<ResourceServer>),
+    NeedsVerification(Arc<ResourceServer>),
 }
 
 impl Door {
     /// Looks at the token of a request to this path, without waiting.
-    pub(crate) fn check(&self, headers: &HeaderMap, path: &str) -> Verdict {
-        let rejection = match self.tokens.check(headers) {
-            Ok(Presented::Known(caller)) => return Verdict::Admitted(caller),
+    pub(crate) fn authenticate(&self, headers: &HeaderMap, path: &str) -> AuthResult {
+        let rejection = match self.tokens.authenticate(headers) {
+            Ok(Presented::Known(caller)) => return AuthResult::Authenticated(caller),
             Ok(Presented::OfOwner(caller)) => {
                 return match self.tokens.owner() {
-                    Some(owner) => Verdict::OfOwner(owner.clone(), caller),
-                    None => Verdict::Rejected(Rejection::NoToken),
+                    Some(owner) => AuthResult::NeedsOwnerProcess(owner.clone(), caller),
+                    None => AuthResult::Rejected(Rejection::NoToken),
                 };
             }
             Err(rejection) => rejection,
         };
         let (Some(oauth), Rejection::Token) = (&self.oauth, rejection) else {
-            return Verdict::Rejected(rejection);
+            return AuthResult::Rejected(rejection);
         };
         let Some(token) = tokens::bearer(headers) else {
-            return Verdict::Rejected(rejection);
+            return AuthResult::Rejected(rejection);
         };
-        match oauth.known(token, path) {
-            Some(Ok(caller)) => Verdict::Admitted(caller),
-            Some(Err(fault)) => Verdict::Rejected(Rejection::AccessToken(fault)),
-            None => Verdict::Unverified(oauth.clone()),
+        match oauth.find_verified(token, path) {
+            Some(Ok(caller)) => AuthResult::Authenticated(caller),
+            Some(Err(fault)) => AuthResult::Rejected(Rejection::AccessToken(fault)),
+            None => AuthResult::NeedsVerification(oauth.clone()),
         }
     }
 }

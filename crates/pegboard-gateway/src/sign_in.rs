@@ -1,6 +1,6 @@
 //! Leads people to the sign-in pages of a gateway: one-time links, the visits of browsers that came with one, and the address of the pages.
 //!
-//! The pages themselves are served by the router of [`GatewayBuilder::others`](crate::GatewayBuilder::others).
+//! The pages themselves are served by the router of [`GatewayBuilder::fallback`](crate::GatewayBuilder::fallback).
 
 mod links;
 mod page_address;

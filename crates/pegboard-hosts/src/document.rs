@@ -217,7 +217,7 @@ impl Document {
     /// layout and its comments.
     pub fn set(&mut self, path: &[&str], value: &Value) -> Result<(), DocumentError> {
         if path.is_empty() {
-            return Err(self.error("nothing says where the value goes"));
+            return Err(self.error("the path is empty"));
         }
         let tree = self.tree()?;
         if tree.at(path).is_some_and(|known| known.value() == *value) {
@@ -226,7 +226,7 @@ impl Document {
         let mut expected = tree.value();
         tree::put(&mut expected, path, value);
         let items = tree.at(path).and_then(|known| tree::changed_items(known, value));
-        if items.is_some_and(|items| self.are_set(path, &items, &expected)) {
+        if items.is_some_and(|items| self.try_set_items(path, &items, &expected)) {
             return Ok(());
         }
         let edits = match self.format {
@@ -241,12 +241,12 @@ impl Document {
                 _ => toml::set(&self.text, path, value),
             },
         };
-        let edits = edits.map_err(|why| self.cannot(path, &why))?;
+        let edits = edits.map_err(|why| self.edit_error(path, &why))?;
         self.apply(edits, path, Some(&expected))
     }
 
     /// Replaces values of the list at a path where they are written, and says whether that was possible. If not, nothing is changed.
-    fn are_set(&mut self, path: &[&str], items: &[(usize, &Value)], expected: &Value) -> bool {
+    fn try_set_items(&mut self, path: &[&str], items: &[(usize, &Value)], expected: &Value) -> bool {
         let edits = match self.format {
             Format::Json => json::set_items(&self.text, path, items),
             Format::Yaml => yaml::set_items(&self.text, path, items),
@@ -260,12 +260,12 @@ impl Document {
         let Some(((key, value), rest)) = entries.split_first() else {
             return Ok(());
         };
-        if self.is_set_at_once(parent, entries)? {
+        if self.try_set_all_at_once(parent, entries)? {
             return Ok(());
         }
         // Where the map was missing, the first entry has made it.
         self.set(&[parent, &[*key]].concat(), value)?;
-        if self.is_set_at_once(parent, rest)? {
+        if self.try_set_all_at_once(parent, rest)? {
             return Ok(());
         }
         rest.iter()
@@ -273,7 +273,7 @@ impl Document {
     }
 
     /// Puts values below a map in one edit, and says whether that was possible. If not, nothing is changed.
-    fn is_set_at_once(&mut self, parent: &[&str], entries: &[(&str, &Value)]) -> Result<bool, DocumentError> {
+    fn try_set_all_at_once(&mut self, parent: &[&str], entries: &[(&str, &Value)]) -> Result<bool, DocumentError> {
         let tree = self.tree()?;
         let known: HashMap<&str, &Tree> = match tree.at(parent) {
             Some(Tree::Map(known)) => known.iter().map(|(key, value)| (key.as_str(), value)).collect(),
@@ -323,12 +323,12 @@ impl Document {
             Format::Yaml => yaml::remove(&self.text, path),
             Format::Toml => Ok(toml::remove(&self.text, path)),
         };
-        let edits = edits.map_err(|why| self.cannot(path, &why))?;
+        let edits = edits.map_err(|why| self.edit_error(path, &why))?;
         self.apply(edits, path, Some(&expected))?;
         Ok(true)
     }
 
-    /// Gives the last key of a path another name where it is written, with everything around it kept. If that cannot be done safely, the
+    /// Renames the last key of a path in place. If that cannot be done safely, the
     /// value is written anew under the new key.
     pub fn rename(&mut self, path: &[&str], new: &str) -> Result<(), DocumentError> {
         let tree = self.tree()?;
@@ -363,7 +363,7 @@ impl Document {
         Ok(())
     }
 
-    /// Complains if the file, or the folder that it is replaced in, is read-only: saving would fail.
+    /// Fails if the file, or the folder that it is replaced in, is read-only: saving would fail.
     pub(crate) fn check_writable(&self) -> Result<(), DocumentError> {
         file::check_writable(&self.path).map_err(|error| self.error(&error.to_string()))
     }
@@ -403,13 +403,13 @@ impl Document {
             (found, _) => found.is_ok(),
         };
         if !is_right {
-            return Err(self.cannot(path, "it is written in a way that cannot be edited safely"));
+            return Err(self.edit_error(path, "it is written in a way that cannot be edited safely"));
         }
         self.text = edited.text;
         Ok(())
     }
 
-    fn cannot(&self, path: &[&str], why: &str) -> DocumentError {
+    fn edit_error(&self, path: &[&str], why: &str) -> DocumentError {
         self.error(&format!(
             "`{}` cannot be changed: {why}; edit the file by hand",
             path.join(".")

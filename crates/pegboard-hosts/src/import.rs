@@ -3,7 +3,7 @@
 //! `sources` finds the files and reads their servers, `plan` decides about the name of each with the help of `identity`, which tells
 //! whether two entries are the same server; `usable` finds the variables that they need, and `write` edits the config file.
 
-mod identity;
+mod fingerprint;
 mod plan;
 mod sources;
 mod usable;

@@ -76,7 +76,7 @@ impl Masker {
     /// Creates a masker for this policy that also masks `secrets`.
     pub fn new(policy: &Masking, secrets: impl IntoIterator<Item = Secret>) -> Result<Self, BadMasking> {
         Ok(Self {
-            patterns: PatternSet::compile(policy)?,
+            patterns: PatternSet::get_or_compile(policy)?,
             values: Arc::new(KnownValues::new(secrets)),
         })
     }

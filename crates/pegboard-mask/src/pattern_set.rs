@@ -65,7 +65,7 @@ impl fmt::Debug for PatternSet {
 
 impl PatternSet {
     /// Returns the patterns of a policy. Those of the default policy are built once.
-    pub(super) fn compile(policy: &Masking) -> Result<Arc<Self>, BadMasking> {
+    pub(super) fn get_or_compile(policy: &Masking) -> Result<Arc<Self>, BadMasking> {
         static DEFAULT: LazyLock<Option<Arc<PatternSet>>> =
             LazyLock::new(|| PatternSet::new(&Masking::default()).ok().map(Arc::new));
         match &*DEFAULT {

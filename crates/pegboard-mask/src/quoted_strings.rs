@@ -28,7 +28,7 @@ pub(super) fn find(
     spans.sort_by_key(|span| span.range.start);
     let mut coverage = Coverage::default();
     let mut found: Vec<Span> = Vec::new();
-    for range in quote(text) {
+    for range in find_quoted_strings(text) {
         let literal = &text[range.clone()];
         // Without escapes the search of the whole text has found the value already.
         if memchr(b'\\', literal.as_bytes()).is_none() || coverage.covers(&range, spans) || clean.has(literal) {
@@ -108,7 +108,7 @@ impl Coverage {
 }
 
 /// Returns the ranges of quoted strings, with their quotes. A string without a closing quote is skipped.
-fn quote(text: &str) -> Vec<Range<usize>> {
+fn find_quoted_strings(text: &str) -> Vec<Range<usize>> {
     let bytes = text.as_bytes();
     let mut found = Vec::new();
     let mut at = 0;
@@ -138,7 +138,10 @@ mod tests {
     #[test]
     fn quoted_texts_are_found_with_their_escapes() {
         let text = r#"{"a": "x\"y", "b\\": 1, "c": "open"#;
-        let found: Vec<_> = quote(text).into_iter().map(|range| &text[range]).collect();
+        let found: Vec<_> = find_quoted_strings(text)
+            .into_iter()
+            .map(|range| &text[range])
+            .collect();
         assert_eq!(found, [r#""a""#, r#""x\"y""#, r#""b\\""#, r#""c""#]);
     }
 }

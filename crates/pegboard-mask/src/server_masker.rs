@@ -370,7 +370,7 @@ impl ServerMasker {
 
 /// Returns the patterns of a policy. An invalid policy withholds every text.
 fn patterns(policy: &Masking) -> Arc<PatternSet> {
-    PatternSet::compile(policy).unwrap_or_else(|error| {
+    PatternSet::get_or_compile(policy).unwrap_or_else(|error| {
         tracing::warn!(%error, "the masking policy cannot be followed, so everything is withheld");
         Arc::new(PatternSet::broken())
     })

@@ -88,7 +88,10 @@ impl OAuthAccount {
             Dpop::Off => Some("no dpop"),
         });
         // What a caller's token was exchanged for belongs to that token.
-        let entry = self.subject.as_ref().map(|subject| format!("caller {}", subject.entry));
+        let entry = self
+            .subject
+            .as_ref()
+            .map(|subject| format!("caller {}", subject.generation));
         parts.extend(entry.as_deref());
         AccountKey::new(&parts)
     }

@@ -35,7 +35,7 @@ impl Binding {
     ) -> Result<Option<Self>, OAuthError> {
         let known = session.filter(|session| session.issuer == found.server.issuer);
         if let Some(binding) = known
-            .map(|session| Self::new(keys, account, session))
+            .map(|session| Self::for_session(keys, account, session))
             .transpose()?
             .flatten()
         {
@@ -67,7 +67,11 @@ impl Binding {
     }
 
     /// The binding of a session's tokens.
-    pub(super) fn new(keys: &DpopKeys, account: &OAuthAccount, session: &Session) -> Result<Option<Self>, OAuthError> {
+    pub(super) fn for_session(
+        keys: &DpopKeys,
+        account: &OAuthAccount,
+        session: &Session,
+    ) -> Result<Option<Self>, OAuthError> {
         let Some(stored) = &session.proof_key else {
             return Ok(None);
         };
@@ -156,6 +160,10 @@ mod tests {
         let elsewhere = Binding::choose(&keys, &account, &found, false, Some(&session)).unwrap();
         assert_ne!(elsewhere, first);
         session.proof_key = Some(Secret::new("broken"));
-        assert!(Binding::new(&keys, &account, &session).unwrap_err().needs_sign_in());
+        assert!(
+            Binding::for_session(&keys, &account, &session)
+                .unwrap_err()
+                .needs_sign_in()
+        );
     }
 }

@@ -48,7 +48,7 @@ enum KeyringAnswer {
 impl KeyringKey {
     /// The key in the keyring of this machine that lasts, if it has one.
     pub fn for_system(folder: &Path) -> Self {
-        Self::new(Keyring::lasting(), folder)
+        Self::new(Keyring::persistent(), folder)
     }
 
     fn new(keyring: Option<Keyring>, folder: &Path) -> Self {
@@ -63,7 +63,7 @@ impl KeyringKey {
     fn ask(&self, keyring: &Keyring, is_known: bool) -> KeyringAnswer {
         let failed =
             |error: KeyringError| KeyringAnswer::Failed(Instant::now(), format!("{error}; {}", error.hint(ENTRY)));
-        let found = match keyring.find(ENTRY) {
+        let found = match keyring.read(ENTRY) {
             // It answers. If it takes no key now, it is locked, and files must not be left unencrypted for that.
             Err(KeyringError::NoEntry) => match self.create(keyring) {
                 Err(error) => return failed(error),
@@ -122,7 +122,7 @@ impl KeyringKey {
                 Err(error) => return Err(failed(error.to_string())),
             }
         }
-        match keyring.find(ENTRY) {
+        match keyring.read(ENTRY) {
             Err(KeyringError::NoEntry) => {}
             found => return decode(&found?),
         }
@@ -132,7 +132,7 @@ impl KeyringKey {
         let mut key = [0; 32];
         getrandom::fill(&mut key).map_err(|error| failed(error.to_string()))?;
         keyring.store(ENTRY, &Secret::new(STANDARD.encode(key)))?;
-        decode(&keyring.find(ENTRY)?)
+        decode(&keyring.read(ENTRY)?)
     }
 }
 
@@ -174,7 +174,7 @@ impl StoreKey for KeyringKey {
         let Some(keyring) = &self.keyring else {
             return Ok(false);
         };
-        match keyring.find(ENTRY) {
+        match keyring.read(ENTRY) {
             Ok(secret) => Ok(decode(&secret).is_ok() || self.has_sealed_files()),
             Err(error @ KeyringError::NoAnswer(_)) => Err(format!("{error}; {}", error.hint(ENTRY))),
             Err(_) => Ok(self.has_sealed_files()),
@@ -185,7 +185,7 @@ impl StoreKey for KeyringKey {
         let Some(keyring) = &self.keyring else {
             return Ok(false);
         };
-        match keyring.find(ENTRY) {
+        match keyring.read(ENTRY) {
             Ok(secret) => Ok(decode(&secret).is_ok()),
             Err(KeyringError::NoEntry) if self.has_sealed_files() => Err(self.lost()),
             Err(KeyringError::NoEntry) => Ok(true),

@@ -33,7 +33,7 @@ impl OAuthClient {
             let (key, stored) = (found.key, found.account);
             let principal = stored.principal.clone().map(Principal::from);
             let url = stored.server.clone();
-            let Some(session) = SessionSummary::new(stored) else {
+            let Some(session) = SessionSummary::from_stored(stored) else {
                 continue;
             };
             let is_of = |server: &&OAuthAccount| {

@@ -257,7 +257,7 @@ impl Renewal<'_> {
         let settings = &self.account.settings;
         let endpoint = Url::parse(&session.token_endpoint)
             .map_err(|error| OAuthError::Discovery(format!("the stored token endpoint is no URL: {error}")))?;
-        let binding = Binding::new(self.keys, self.account, session)?;
+        let binding = Binding::for_session(self.keys, self.account, session)?;
         let client = ClientIdentity::new(&session.client, settings, &session.issuer, None).bound_to(binding.as_ref());
         let wanted = TokenRequestBase {
             resource: Some(&session.resource),

@@ -31,7 +31,7 @@ pub struct SessionSummary {
 
 impl SessionSummary {
     /// The session of an account, if it has one.
-    pub(super) fn new(stored: StoredAccount) -> Option<Self> {
+    pub(super) fn from_stored(stored: StoredAccount) -> Option<Self> {
         let session = stored.session?;
         let is_refused = stored.challenge.is_some_and(|challenge| !challenge.is_step_up);
         let is_over = session.refresh_token.is_none() && session.has_expired();

@@ -47,7 +47,7 @@ pub struct TokenStore {
 
 #[derive(Debug)]
 struct Inner {
-    place: Storage,
+    storage: Storage,
     key: Arc<dyn StoreKey>,
     changes: Changes,
     /// What could not be written, until it can be.
@@ -105,14 +105,14 @@ impl TokenStore {
 
     /// Removes an account of a store in memory.
     pub(super) fn forget_in_memory(&self, key: &AccountKey) {
-        if let Storage::Memory { files, .. } = &self.inner.place {
+        if let Storage::Memory { files, .. } = &self.inner.storage {
             files.lock().remove(key.as_str());
         }
     }
 
     fn new(place: Storage, key: Arc<dyn StoreKey>) -> Self {
         let inner = Inner {
-            place,
+            storage: place,
             key,
             changes: Changes::default(),
             unsaved: Mutex::default(),
@@ -126,7 +126,7 @@ impl TokenStore {
 
     /// Whether the files are encrypted, or why that is not known now. `None` if there are no files.
     pub async fn encrypts(&self) -> Option<Result<bool, String>> {
-        let Storage::Folder(_) = &self.inner.place else {
+        let Storage::Folder(_) = &self.inner.storage else {
             return None;
         };
         let inner = self.inner.clone();
@@ -151,7 +151,7 @@ impl TokenStore {
 
     /// Looks for changes by other processes now.
     pub async fn look(&self) {
-        if let Storage::Folder(folder) = &self.inner.place {
+        if let Storage::Folder(folder) = &self.inner.storage {
             let files = files(folder).await;
             self.inner.changes.look(files);
         }
@@ -159,7 +159,7 @@ impl TokenStore {
 
     /// Notices changes by other processes until it is dropped. The owner of the store runs it as a task.
     pub async fn watch_folder(&self) {
-        let Storage::Folder(folder) = &self.inner.place else {
+        let Storage::Folder(folder) = &self.inner.storage else {
             return std::future::pending().await;
         };
         let mut seen = modified(folder).await;
@@ -252,7 +252,7 @@ impl TokenStore {
             let tasks = locks.entry(key.as_str().to_owned());
             tasks.or_insert_with(|| Arc::new(Semaphore::new(1))).clone()
         };
-        let file = match &self.inner.place {
+        let file = match &self.inner.storage {
             Storage::Folder(folder) => Some(folder.join(format!("{}.lock", key.as_str()))),
             Storage::Memory { .. } => None,
         };
@@ -315,7 +315,7 @@ impl TokenStore {
         let key = key.clone();
         blocking(move || {
             let was_unsaved = inner.unsaved.lock().remove(key.as_str()).is_some();
-            match &inner.place {
+            match &inner.storage {
                 Storage::Memory { files, .. } => Ok(files.lock().remove(key.as_str()).is_some()),
                 Storage::Folder(folder) => match std::fs::remove_file(file(folder, &key)) {
                     Ok(()) => Ok(true),
@@ -338,7 +338,7 @@ impl TokenStore {
 
 impl Inner {
     fn load(&self, key: &AccountKey) -> Result<Option<Vec<u8>>, StoreError> {
-        match &self.place {
+        match &self.storage {
             Storage::Memory { files, .. } => Ok(files.lock().get(key.as_str()).cloned()),
             Storage::Folder(folder) => {
                 let found = match private_file::read(&file(folder, key), MAX_BYTES) {
@@ -361,7 +361,7 @@ impl Inner {
     }
 
     fn save(&self, key: &AccountKey, content: Vec<u8>, or: Unwritten) -> Result<(), StoreError> {
-        match &self.place {
+        match &self.storage {
             Storage::Memory { files, most } => {
                 let mut files = files.lock();
                 if files.len() >= *most && !files.contains_key(key.as_str()) {
@@ -402,7 +402,7 @@ impl Inner {
     }
 
     fn shown(&self, key: &AccountKey) -> String {
-        match &self.place {
+        match &self.storage {
             Storage::Memory { .. } => "memory".to_owned(),
             Storage::Folder(folder) => file(folder, key).display().to_string(),
         }

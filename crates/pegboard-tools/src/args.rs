@@ -84,7 +84,7 @@ impl Arguments {
                 .map(ReadArguments::from)
                 .or_else(|error| repair(text).ok_or(error)),
             Reading::Cascade => Ok(cascade(text)),
-            Reading::Guided => Ok(guide(text, Subschema::root(schema))),
+            Reading::Guided => Ok(parse_guided(text, Subschema::root(schema))),
         }
     }
 
@@ -171,7 +171,7 @@ fn cascade(text: &str) -> ReadArguments {
         }
         Err(_) => {}
     }
-    let structured = yaml::nest(text).or_else(|| key_value::read(text));
+    let structured = yaml::parse_nested(text).or_else(|| key_value::read(text));
     structured
         .unwrap_or_else(|| Node::field(INPUT, Node::Text(text.to_owned())))
         .into()
@@ -179,7 +179,7 @@ fn cascade(text: &str) -> ReadArguments {
 
 /// Like [`cascade`], guided by the tool's schema: repairs broken JSON, reads pairs by their declared types, and assigns a single value to
 /// the only argument that it can be meant for.
-fn guide(text: &str, subschema: Subschema<'_>) -> ReadArguments {
+fn parse_guided(text: &str, subschema: Subschema<'_>) -> ReadArguments {
     let text = text.trim();
     let single = |value: Option<Node>| {
         let name = subschema
@@ -208,7 +208,7 @@ fn guide(text: &str, subschema: Subschema<'_>) -> ReadArguments {
     if let Some(read) = repair(text) {
         return read;
     }
-    let structured = yaml::nest(text).or_else(|| key_value::guide(text, subschema));
+    let structured = yaml::parse_nested(text).or_else(|| key_value::parse_guided(text, subschema));
     structured.map_or_else(|| single(None), ReadArguments::from)
 }
 

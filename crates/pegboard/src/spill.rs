@@ -181,7 +181,7 @@ impl Store {
         let Reservation { folder, evicted } = self.reserve(output.text.len())?;
         let entry = StoredOutput {
             handle: handle.clone(),
-            form: output.form,
+            form: output.format,
             bytes: output.text.len(),
             created: Instant::now(),
             folder,
@@ -261,7 +261,7 @@ impl Store {
         self.find(&entry.handle)?;
         match read {
             Ok(text) => Ok(Output {
-                form: entry.form.clone(),
+                format: entry.form.clone(),
                 text: Arc::new(text),
             }),
             // A cleanup job has removed it.

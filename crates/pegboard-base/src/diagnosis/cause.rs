@@ -54,14 +54,14 @@ impl Step {
 #[serde(tag = "kind", rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum Cause {
-    /// The setting that the place names.
+    /// A setting is wrong; the place of the diagnosis names it.
     Setting,
     /// An environment variable is not set.
     Variable {
         /// Its name.
         name: String,
     },
-    /// What an operator or the program has decided about the server.
+    /// The server is closed, disabled or still starting.
     State,
     /// A limit of this program is reached.
     Limit,
@@ -84,9 +84,9 @@ pub enum Cause {
         /// The number of lines.
         lines: usize,
     },
-    /// Nothing came within the time.
+    /// There was no response before the timeout.
     Timeout {
-        /// How long it was waited, in milliseconds.
+        /// How long Pegboard waited, in milliseconds.
         waited_ms: u64,
     },
     /// The connection could not be opened.

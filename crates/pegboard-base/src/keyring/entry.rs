@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use crate::secret::Secret;
+
 /// How long a keyring may take to answer.
 pub(super) const TIMEOUT: Duration = Duration::from_secs(5);
 /// The longest secret.
@@ -38,7 +40,24 @@ pub enum KeyringError {
     },
 }
 
+/// The secret that a keyring returned.
+pub(super) fn parse_secret(bytes: Vec<u8>, keyring: &'static str) -> Result<Secret, KeyringError> {
+    let text = String::from_utf8(bytes).map_err(|_| KeyringError::failed(keyring, "the secret is not text"))?;
+    match text.len() {
+        0 => Err(KeyringError::NoEntry),
+        length if length > MAX_SECRET => Err(KeyringError::failed(keyring, "the secret is longer than 64 KiB")),
+        _ => Ok(Secret::new(text)),
+    }
+}
+
 impl KeyringError {
+    pub(super) fn failed(keyring: &'static str, reason: impl Into<String>) -> Self {
+        Self::Failed {
+            keyring,
+            reason: reason.into(),
+        }
+    }
+
     /// What a person can do.
     pub fn hint(&self, entry: KeyringEntry<'_>) -> String {
         let KeyringEntry { service, user } = entry;

@@ -4,10 +4,7 @@
 
 use linux_keyutils::{KeyError, KeyRing, KeyRingIdentifier};
 
-use super::{
-    entry::{KeyringEntry, KeyringError, MAX_SECRET},
-    program::failed,
-};
+use super::entry::{KeyringEntry, KeyringError, parse_secret};
 use crate::secret::Secret;
 
 const NAME: &str = "the keyring of the kernel";
@@ -19,12 +16,7 @@ pub(super) fn find(entry: KeyringEntry<'_>) -> Result<Secret, KeyringError> {
         match KeyRing::from_special_id(place, false).and_then(|ring| ring.search(&description)) {
             Ok(key) => {
                 let bytes = key.read_to_vec().map_err(|error| error_of(&error))?;
-                let text = String::from_utf8(bytes).map_err(|_| failed(NAME, "the secret is not text"))?;
-                return match text.len() {
-                    0 => Err(KeyringError::NoEntry),
-                    length if length > MAX_SECRET => Err(failed(NAME, "the secret is longer than 64 KiB")),
-                    _ => Ok(Secret::new(text)),
-                };
+                return parse_secret(bytes, NAME);
             }
             Err(KeyError::KeyDoesNotExist | KeyError::KeyringDoesNotExist) => {}
             // Containers often forbid the system calls: such a machine has no keyring.
@@ -46,5 +38,5 @@ fn description(entry: KeyringEntry<'_>) -> String {
 }
 
 fn error_of(error: &KeyError) -> KeyringError {
-    failed(NAME, &error.to_string())
+    KeyringError::failed(NAME, error.to_string())
 }

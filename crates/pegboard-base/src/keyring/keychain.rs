@@ -33,7 +33,7 @@ pub(crate) fn store(program: &Path, entry: KeyringEntry<'_>, secret: &Secret) ->
             .all(|b| b.is_ascii_alphanumeric() || b"+/=._-".contains(&b))
     };
     if ![entry.service, entry.user, secret.expose()].into_iter().all(is_plain) {
-        return Err(program::failed(
+        return Err(KeyringError::failed(
             NAME,
             "the entry has characters that cannot be stored from here",
         ));

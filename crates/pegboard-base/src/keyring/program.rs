@@ -11,7 +11,7 @@ use std::{
 
 use tokio::time::Instant;
 
-use super::entry::{KeyringError, MAX_SECRET};
+use super::entry::{KeyringError, MAX_SECRET, parse_secret};
 use crate::secret::Secret;
 
 /// How often it is checked whether the program has ended.
@@ -40,16 +40,11 @@ pub(super) struct ProgramEnd {
 
 impl ProgramEnd {
     /// The secret that the program printed, without the line end that it may have added.
-    pub(super) fn secret(self, keyring: &'static str) -> Result<Secret, KeyringError> {
-        let mut text = String::from_utf8(self.stdout).map_err(|_| failed(keyring, "the secret is not text"))?;
-        if text.ends_with('\n') {
-            text.pop();
+    pub(super) fn secret(mut self, keyring: &'static str) -> Result<Secret, KeyringError> {
+        if self.stdout.ends_with(b"\n") {
+            self.stdout.pop();
         }
-        match text.len() {
-            0 => Err(KeyringError::NoEntry),
-            length if length > MAX_SECRET => Err(failed(keyring, "the secret is longer than 64 KiB")),
-            _ => Ok(Secret::new(text)),
-        }
+        parse_secret(self.stdout, keyring)
     }
 
     /// The error of a program that failed, with the first line of what it wrote to stderr.
@@ -64,20 +59,13 @@ impl ProgramEnd {
             .take(200)
             .collect();
         match line.is_empty() {
-            true => failed(keyring, &self.status.to_string()),
-            false => failed(keyring, &line.escape_debug().to_string()),
+            true => KeyringError::failed(keyring, self.status.to_string()),
+            false => KeyringError::failed(keyring, line.escape_debug().to_string()),
         }
     }
 
     pub(super) fn has_no_stderr(&self) -> bool {
         self.stderr.iter().all(u8::is_ascii_whitespace)
-    }
-}
-
-pub(super) fn failed(keyring: &'static str, reason: &str) -> KeyringError {
-    KeyringError::Failed {
-        keyring,
-        reason: reason.to_owned(),
     }
 }
 
@@ -107,8 +95,9 @@ pub(super) fn run(
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
         .spawn();
-    let child =
-        child.map_err(|error| failed(keyring, &format!("`{}` cannot be started: {error}", program.display())))?;
+    let child = child.map_err(|error| {
+        KeyringError::failed(keyring, format!("`{}` cannot be started: {error}", program.display()))
+    })?;
     let mut running = Running(child);
     if let (Some(mut stdin), Some(input)) = (running.0.stdin.take(), input) {
         // A program that does not read it ends with a failure of its own.
@@ -128,7 +117,7 @@ pub(super) fn run(
                     stderr: stderr.recv_timeout(left()).unwrap_or_default(),
                 });
             }
-            Err(error) => return Err(failed(keyring, &error.to_string())),
+            Err(error) => return Err(KeyringError::failed(keyring, error.to_string())),
         }
     }
 }

@@ -25,7 +25,7 @@ fn program(folder: &TempDir, script: &str) -> PathBuf {
 fn the_kernel_keeps_a_secret() {
     let user = format!("someone-{}", std::process::id());
     let entry = KeyringEntry { user: &user, ..ENTRY };
-    match Keyring::Kernel.find(entry) {
+    match Keyring::Kernel.read(entry) {
         // A container may forbid the system calls.
         Err(KeyringError::NoKeyring) => return,
         found => assert_eq!(found, Err(KeyringError::NoEntry)),
@@ -45,25 +45,25 @@ fn a_desktops_keyring_is_asked_through_its_program() {
         kept.display()
     );
     let keyring = Keyring::SecretService(program(&folder, &script));
-    assert_eq!(keyring.find(ENTRY), Err(KeyringError::NoEntry));
+    assert_eq!(keyring.read(ENTRY), Err(KeyringError::NoEntry));
     keyring.store(ENTRY, &Secret::new("s3cret")).unwrap();
-    assert_eq!(keyring.find(ENTRY).unwrap().expose(), "s3cret");
+    assert_eq!(keyring.read(ENTRY).unwrap().expose(), "s3cret");
 }
 
 #[test]
 fn a_failure_says_what_failed_and_what_to_do() {
     let folder = TempDir::new().unwrap();
     let keyring = Keyring::SecretService(program(&folder, "echo 'Cannot autolaunch D-Bus' >&2; exit 1"));
-    let error = keyring.find(ENTRY).unwrap_err();
+    let error = keyring.read(ENTRY).unwrap_err();
     assert_eq!(error.to_string(), "the Secret Service failed: Cannot autolaunch D-Bus");
     assert!(error.hint(ENTRY).contains("in this session"));
     let missing = Keyring::SecretService(folder.path().join("missing"))
-        .find(ENTRY)
+        .read(ENTRY)
         .unwrap_err();
     assert!(missing.to_string().contains("cannot be started"), "{missing}");
     // The first failure is told, if no other keyring has the entry.
     let empty = Keyring::Keychain(program(&folder, "exit 44"));
-    assert_eq!(empty.find(ENTRY), Err(KeyringError::NoEntry));
+    assert_eq!(empty.read(ENTRY), Err(KeyringError::NoEntry));
     assert_eq!(find_in(&[], ENTRY), Err(KeyringError::NoKeyring));
     assert!(KeyringError::NoEntry.hint(ENTRY).contains("pegboard-test"));
 }

@@ -18,7 +18,7 @@ pub(super) fn can_ask() -> bool {
 pub(super) async fn agrees(output: &Output, question: &str) -> bool {
     let cancelled = CancellationToken::new();
     let _cancels = cancelled.clone().drop_guard();
-    let aside = output.step_aside();
+    let aside = output.hide_spinner();
     output.say(&format!("{question} [y/N] "));
     // On a blocking thread, so that Ctrl-C works while the terminal is read.
     let reading = tokio::task::spawn_blocking(move || {

@@ -333,7 +333,7 @@ fn log(context: &Context<'_>, named: Option<PathBuf>) -> Result<PathBuf, Complai
         return Ok(file);
     }
     let settings = Settings::load(&context.global);
-    let audit = settings.shown()?.audit;
+    let audit = settings.config()?.audit;
     audit.map(|audit| audit.file).ok_or_else(|| {
         complaint(
             "the config has no audit log",

@@ -60,11 +60,11 @@ impl Blob {
     /// The bytes of a content block; `None` if it is not binary or not valid base64.
     pub(super) fn decode(block: &Content) -> Option<Self> {
         match block {
-            Content::Image { data, mime_type, .. } => Self::decoded(data, Some(mime_type), None),
-            Content::Audio { data, mime_type, .. } => Self::decoded(data, Some(mime_type), None),
+            Content::Image { data, mime_type, .. } => Self::from_base64(data, Some(mime_type), None),
+            Content::Audio { data, mime_type, .. } => Self::from_base64(data, Some(mime_type), None),
             Content::Resource { resource, .. } => {
                 let field = |key: &str| resource.get(key).and_then(Value::as_str);
-                Self::decoded(field("blob")?, field("mimeType"), field("uri"))
+                Self::from_base64(field("blob")?, field("mimeType"), field("uri"))
             }
             _ => None,
         }
@@ -80,7 +80,7 @@ impl Blob {
         is_binary && Self::decode(block).is_none()
     }
 
-    fn decoded(data: &str, mime_type: Option<&str>, uri: Option<&str>) -> Option<Self> {
+    fn from_base64(data: &str, mime_type: Option<&str>, uri: Option<&str>) -> Option<Self> {
         let bytes = BASE64_STANDARD.decode(data.trim()).ok()?;
         Some(Self::new(bytes, mime_type, uri))
     }

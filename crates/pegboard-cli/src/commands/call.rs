@@ -169,7 +169,7 @@ impl Run for Call {
                 report = report.warning(repaired);
             }
         }
-        context.close(&board, report.redirected(self.out.as_deref())).await
+        context.close(&board, report.write_to(self.out.as_deref())).await
     }
 }
 
@@ -191,7 +191,7 @@ fn with_warnings(report: Report, warnings: &[String]) -> Report {
 
 /// Leaves a record of a call whose server cannot be used as it is configured. No server is started for it.
 async fn record_refusal(settings: &Settings, tool: &str) {
-    let Ok(mut config) = settings.shown() else { return };
+    let Ok(mut config) = settings.config() else { return };
     let is_meant = settings.misconfigured(|server| is_of(tool, server)).is_some();
     if config.audit.is_none() || !is_meant {
         return;
@@ -248,7 +248,7 @@ async fn prepare(
     request: &Request,
     problem: Option<String>,
 ) -> Result<(Config, Option<Arguments>), (Failure, Exit)> {
-    let config = settings.shown().and_then(|config| {
+    let config = settings.config().and_then(|config| {
         let is_meant = |server: &str| is_of(&request.tool, server);
         let is_usable = config.servers.keys().any(|server| is_meant(server.as_str()));
         match settings.misconfigured(is_meant) {
@@ -395,7 +395,7 @@ async fn type_arguments(
 async fn show_progress(mut steps: mpsc::Receiver<Progress>, output: Output, tool: &str) {
     while let Some(step) = steps.recv().await {
         let message = step.message.unwrap_or_default();
-        output.step(&format!("calling {tool}"), step.progress, step.total, &message);
+        output.show_progress(&format!("calling {tool}"), step.progress, step.total, &message);
     }
 }
 

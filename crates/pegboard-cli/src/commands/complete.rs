@@ -271,7 +271,7 @@ impl<'a> CursorPosition<'a> {
         };
         let is_server = tools.servers().any(|server| server == first);
         match (is_server, rest) {
-            (true, []) => tools.list(first),
+            (true, []) => tools.candidates_of_server(first),
             (true, [tool, given @ ..]) => tools.arguments(&format!("{first}.{tool}"), given, current),
             (false, given) => tools.arguments(first, given, current),
         }
@@ -304,7 +304,7 @@ impl<'a> CursorPosition<'a> {
     }
 
     fn tools(&self) -> KnownTools {
-        KnownTools::new(&Settings::load(&self.global))
+        KnownTools::load(&Settings::load(&self.global))
     }
 }
 

@@ -81,7 +81,7 @@ impl Run for Show {
                 context.output.note(note);
             }
             let mut report = Report::new(exit);
-            report.data = output::clean(&toml::write(loaded, is_shown)).into_owned();
+            report.data = output::clean(&toml::render(loaded, is_shown)).into_owned();
             unpinned.fold(report, |report, one| report.warning(&one.to_string()))
         };
         report = with_problems(report, problems.into_iter());

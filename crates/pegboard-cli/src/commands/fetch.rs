@@ -46,7 +46,7 @@ pub(super) async fn run<T: Serialize>(
         document,
         out,
     } = item;
-    let config = settings.shown().and_then(|config| {
+    let config = settings.config().and_then(|config| {
         let is_usable = config.servers.keys().any(|server| is_of(&name, server.as_str()));
         match settings.misconfigured(|server| is_of(&name, server)) {
             Some(server) if !is_usable => Err(settings.missing(server.as_str())),
@@ -97,7 +97,7 @@ pub(super) async fn run<T: Serialize>(
             failed(&context.output, document, key, failure)
         }
     };
-    context.close(&board, report.redirected(out.as_deref())).await
+    context.close(&board, report.write_to(out.as_deref())).await
 }
 
 /// Whether a name is that of an item of this server, as in `server.prompt`.

@@ -49,7 +49,7 @@ impl Run for Find {
             Ok(registry) => registry,
             Err(error) => return context.refuse(&complaint(&error), &nothing).await,
         };
-        context.output.waiting(&format!("asking {}", registry.address()));
+        context.output.show_waiting(&format!("asking {}", registry.address()));
         let found = match context.work_or_end(search(&registry, &self), &nothing).await {
             Ok(Ok(found)) => found,
             Ok(Err(error)) => return context.refuse(&complaint(&error), &nothing).await,

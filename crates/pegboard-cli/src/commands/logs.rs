@@ -67,7 +67,7 @@ impl Run for Logs {
         let is_started = source.servers.daemon.is_none() || self.level.is_some();
         let (mut problem, mut wanted_logs) = (None, None);
         if is_started {
-            context.output.waiting(&format!("starting {}", self.server));
+            context.output.show_waiting(&format!("starting {}", self.server));
             let patience = context.deadline.remaining();
             let starting = async {
                 let started = start(&board, &self, patience).await;

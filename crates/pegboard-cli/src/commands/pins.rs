@@ -290,7 +290,7 @@ impl<'a> PinsDocument<'a> {
                 "held": change.held,
                 "hash": change.hash,
                 "findings": change.findings,
-                "fields": change.fields(),
+                "fields": change.changed_fields(),
                 "flagged": flagged(change).iter().map(|(at, text)| json!({"where": at, "text": text})).collect::<Vec<Value>>(),
             })
         };

@@ -31,7 +31,7 @@ impl Triggers {
     /// Notes how the config files are, and listens for SIGHUP from now on. To be called as soon as the settings are loaded, so that no
     /// change and no signal is missed while the board is opened.
     pub(super) fn listen(settings: &Settings, output: &Output, requests: ReloadRequests) -> Self {
-        let files = Files::new(settings);
+        let files = Files::stat(settings);
         let hangups = Hangups::listen().inspect_err(|error| {
             output.say(&output::warning(&format!("SIGHUP cannot be listened for: {error}")));
         });
@@ -70,7 +70,7 @@ pub(super) struct Files {
 type Written = Option<(SystemTime, u64)>;
 
 impl Files {
-    pub(super) fn new(settings: &Settings) -> Self {
+    pub(super) fn stat(settings: &Settings) -> Self {
         let loaded = &settings.loaded;
         let sources = loaded.sources.iter().chain(&loaded.unreadable).map(PathBuf::from);
         let tls = loaded.config.serve.tls.iter();
@@ -78,15 +78,15 @@ impl Files {
         let mut paths: Vec<PathBuf> = sources.chain(tls).collect();
         paths.sort();
         paths.dedup();
-        let written = written(&paths);
+        let written = stat_all(&paths);
         Self { paths, written }
     }
 
     /// The same files as they are now.
-    pub(super) fn looked_at_again(&self) -> Self {
+    pub(super) fn stat_again(&self) -> Self {
         Self {
             paths: self.paths.clone(),
-            written: written(&self.paths),
+            written: stat_all(&self.paths),
         }
     }
 
@@ -105,7 +105,7 @@ impl Files {
         let mut last = self.written.clone();
         loop {
             tokio::time::sleep(POLL).await;
-            let now = written(&self.paths);
+            let now = stat_all(&self.paths);
             if now != self.written && now == last {
                 return;
             }
@@ -114,7 +114,7 @@ impl Files {
     }
 }
 
-fn written(paths: &[PathBuf]) -> Vec<Written> {
+fn stat_all(paths: &[PathBuf]) -> Vec<Written> {
     let one = |path: &PathBuf| {
         let metadata = std::fs::metadata(path).ok()?;
         Some((metadata.modified().ok()?, metadata.len()))

@@ -80,7 +80,7 @@ impl Reloader<'_> {
         loop {
             let mut asked = triggers.next().await;
             // Before they are read, so that a change while they are read leads to another reload.
-            let before = triggers.files.looked_at_again();
+            let before = triggers.files.stat_again();
             asked.extend(triggers.requests.waiting());
             if let Some(notifier) = self.notifier {
                 notifier.reloading();
@@ -154,7 +154,7 @@ impl Reloader<'_> {
             }
         };
         Attempt {
-            files: Some(Files::new(&settings)),
+            files: Some(Files::stat(&settings)),
             outcome,
         }
     }

@@ -147,7 +147,7 @@ pub(super) fn gateway(daemon: &Daemon, tls: Option<Tls>, owner: Owner, more: Rou
     let daemon = daemon.clone().with_monitor(builder.monitor());
     let routes = daemon.with_sign_in_links(builder.sign_in_links()).router();
     let mut builder = builder
-        .others(routes.merge(more))
+        .fallback(routes.merge(more))
         .owner(owner)
         .hosts(serve.hosts.clone())
         .origins(serve.origins.clone())

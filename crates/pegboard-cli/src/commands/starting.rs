@@ -38,7 +38,7 @@ impl StartingServers {
         board: &Pegboard,
         work: impl Future<Output = T>,
     ) -> T {
-        output.waiting(what);
+        output.show_waiting(what);
         if !output.has_spinner() {
             return work.await;
         }
@@ -58,7 +58,7 @@ impl StartingServers {
             let text = self.text(&starting);
             // Only on a change, so that the progress of a call is not overwritten once all servers run.
             if text != shown {
-                output.waiting(&match &text {
+                output.show_waiting(&match &text {
                     Some(text) => format!("{what}: {text}"),
                     None => what.to_owned(),
                 });

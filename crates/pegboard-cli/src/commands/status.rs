@@ -1,7 +1,7 @@
 //! `pegboard status`: one row per server.
 
 mod follow;
-mod shown;
+mod rows;
 
 use clap::Args;
 use pegboard::{
@@ -24,7 +24,7 @@ use crate::{
     settings::{self, Settings},
 };
 use follow::StatusSource;
-use shown::{Shown, ShownError, ShownServer};
+use rows::{ShownError, ShownServer, StatusRows};
 
 /// Show how every server is
 #[derive(Debug, Args)]
@@ -54,7 +54,7 @@ impl Run for Status {
             context.output.never_page();
         }
         let settings = Settings::load(&context.global);
-        let config = match settings.shown() {
+        let config = match settings.config() {
             Ok(config) => config,
             Err(complaint) => {
                 return context
@@ -115,7 +115,7 @@ impl Run for Status {
             Ending::TimeUp => time_up(&context.output, &StatusDocument::without_board(&settings)),
             Ending::Done(()) => {
                 let status = board.status();
-                let mut shown = Shown::new(json!(status));
+                let mut shown = StatusRows::parse(json!(status));
                 unfinished = unfinished_without_daemon(&context.global, &settings);
                 shown.unfinished.clone_from(&unfinished);
                 let exit = match hopeless {
@@ -159,7 +159,7 @@ fn report_of_daemon(
     if let Some(rows) = status["servers"].as_array_mut() {
         rows.retain(is_selected);
     }
-    let shown = Shown::new(status.clone());
+    let shown = StatusRows::parse(status.clone());
     let exit = exit(&shown, context.is_late(), options.is_strict());
     if context.output.is_json() {
         status["daemon"] = json!({"pid": daemon.pid()});
@@ -175,7 +175,7 @@ fn report_of_daemon(
     text_report(context, settings, exit, &shown)
 }
 
-fn text_report(context: &Context<'_>, settings: &Settings, exit: Exit, shown: &Shown) -> Report {
+fn text_report(context: &Context<'_>, settings: &Settings, exit: Exit, shown: &StatusRows) -> Report {
     let is_verbose = context.output.verbose > 0;
     let report = text(exit, shown, context.is_late(), is_verbose);
     let report = shown
@@ -203,7 +203,7 @@ fn hopeless(config: &Config) -> Option<(Exit, &'static str)> {
 
 /// The exit code: a required server that is not ready is an error; for other servers the table is enough, unless the check is strict. Servers
 /// that are switched off are not missed, and neither are those of a daemon that no caller has needed yet.
-fn exit(status: &Shown, is_late: bool, is_strict: bool) -> Exit {
+fn exit(status: &StatusRows, is_late: bool, is_strict: bool) -> Exit {
     let is_ready = |server: &&ShownServer| server.state == State::Ready;
     let is_resting = |server: &&ShownServer| matches!(server.state, State::Disabled | State::Idle);
     let missing = |server: &&ShownServer| !is_ready(server) && (server.required || (is_strict && !is_resting(server)));
@@ -332,14 +332,14 @@ fn config_warnings(settings: &Settings) -> impl Iterator<Item = Value> {
 const STATE: usize = 1;
 
 /// The table alone.
-fn table_report(exit: Exit, status: &Shown) -> Report {
+fn table_report(exit: Exit, status: &StatusRows) -> Report {
     Report {
         data: paint(&table(status), output::width()),
         ..Report::new(exit)
     }
 }
 
-fn table(status: &Shown) -> Table {
+fn table(status: &StatusRows) -> Table {
     // The protocol version tells the era. Processes and restarts are looked for when something is wrong, on a wide terminal or in JSON.
     let mut table = Table::indented(0).optional(&[3, 7, 6, 2]);
     let heads = [
@@ -371,7 +371,7 @@ fn paint(table: &Table, width: Option<usize>) -> String {
     })
 }
 
-fn text(exit: Exit, status: &Shown, is_late: bool, is_verbose: bool) -> Report {
+fn text(exit: Exit, status: &StatusRows, is_late: bool, is_verbose: bool) -> Report {
     let table = table(status);
     let width = output::width();
     let report = status.servers.iter().fold(Report::new(exit), |report, server| {
@@ -403,7 +403,7 @@ fn text(exit: Exit, status: &Shown, is_late: bool, is_verbose: bool) -> Report {
 
 /// Adds the warnings that the table does not show: definitions that changed or look like attacks, a config that is not in effect, servers
 /// that wait to be connected, and records that cannot be written.
-fn with_warnings(report: Report, status: &Shown) -> Report {
+fn with_warnings(report: Report, status: &StatusRows) -> Report {
     let warnings = status.warnings.iter();
     warnings.fold(report, |report, warning| {
         match (warning.category.as_str(), warning.server.as_deref()) {

@@ -80,7 +80,7 @@ impl Run for Tools {
             _ => json!(ToolsDocument::new(&settings, &Listing::from_tools([]))),
         };
         let pattern = self.pattern.as_deref().map(Pattern::new);
-        let config = settings.shown().and_then(|config| {
+        let config = settings.config().and_then(|config| {
             let pattern = pattern.as_ref();
             match pattern.and_then(|pattern| out_of_use(&settings, &config, pattern)) {
                 Some(complaint) => Err(complaint),

@@ -94,7 +94,7 @@ impl Run for Torture {
             },
             wait: self.wait,
         };
-        let trying = pegboard_torture::run(&target, &options, |what| output.waiting(&what));
+        let trying = pegboard_torture::run(&target, &options, |what| output.show_waiting(&what));
         let tried = context.work(trying).await;
         let report = match tried {
             Ending::Interrupted => interrupted(&context.output, &card),

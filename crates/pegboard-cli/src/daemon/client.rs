@@ -15,9 +15,9 @@ use super::{
     hello::{Hello, VERSION},
     http,
     identity::{Identity, config_digest},
-    place::socket_path,
     refusal::Refusal,
     remote,
+    socket::socket_path,
     start::Starter,
 };
 use crate::{cli::Global, logging::LogLine, output::Output, settings::Settings, signals::Signals};

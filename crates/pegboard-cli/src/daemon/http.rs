@@ -1,5 +1,4 @@
-//! The little of HTTP/1.1 that a command needs at the socket of its daemon: a GET with a short answer, and an upgrade. Both have the
-//! token of the user.
+//! A minimal HTTP/1.1 client for the socket of the daemon: GET and Upgrade, both with the token of the owner.
 
 use std::io;
 

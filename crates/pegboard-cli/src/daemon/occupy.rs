@@ -10,7 +10,7 @@ use super::{
     folder::FolderError,
     identity::Identity,
     journal::Untold,
-    place::{DaemonSocket, PlaceError},
+    socket::{DaemonSocket, SocketError},
 };
 use crate::{exit::Exit, settings::Complaint};
 
@@ -53,23 +53,23 @@ pub(crate) fn occupy(identity: &Identity) -> Result<Occupied, NotOccupied> {
                 journal: journal.ok(),
             })
         }
-        Err(PlaceError::Taken(holder)) => {
+        Err(SocketError::Taken(holder)) => {
             let holder = holder.map_or_else(String::new, |pid| format!(": process {pid}"));
             Err(refused(
                 format!("a daemon serves this config already{holder}"),
                 "`pegboard status` shows its servers; `--no-socket` starts another one beside it",
             ))
         }
-        Err(PlaceError::Folder(FolderError::Unsafe(why))) => Err(refused(
+        Err(SocketError::Folder(FolderError::Unsafe(why))) => Err(refused(
             format!("the folder for the socket is not safe: {why}"),
             NO_SOCKET,
         )),
-        Err(PlaceError::Io(path, error)) if error.kind() == io::ErrorKind::PermissionDenied => {
+        Err(SocketError::Io(path, error)) if error.kind() == io::ErrorKind::PermissionDenied => {
             let message = format!("{} cannot be used: {error}", path.display());
             Err(refused(message, NO_SOCKET))
         }
-        Err(PlaceError::Folder(FolderError::Missing(why))) => Err(NotOccupied::Impossible(why)),
-        Err(PlaceError::Io(path, error)) => Err(NotOccupied::Impossible(format!(
+        Err(SocketError::Folder(FolderError::Missing(why))) => Err(NotOccupied::Impossible(why)),
+        Err(SocketError::Io(path, error)) => Err(NotOccupied::Impossible(format!(
             "{} cannot be used: {error}",
             path.display()
         ))),

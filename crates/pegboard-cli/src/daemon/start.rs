@@ -57,14 +57,14 @@ impl Starter {
             .stdout(Stdio::null())
             .stderr(log)
             .spawn()?;
-        // Takes the exit status of a daemon that ends before this process, which would be a zombie otherwise.
+        // Reaps the child, so that a daemon that exits first leaves no zombie.
         std::thread::Builder::new()
             .name("daemon".into())
             .spawn(move || child.wait())?;
         Ok(())
     }
 
-    /// Where the daemon writes what it has to say.
+    /// The log file of the daemon.
     pub(crate) fn log(&self) -> &std::path::Path {
         &self.log
     }

@@ -67,11 +67,11 @@ pub(super) fn source(server: &str, tools: &[Wrapped]) -> String {
         let arguments: Vec<(String, &ShapeField, String)> = parameters(&tool.input)
             .into_iter()
             .map(|(name, field)| {
-                let shown = writer.shown(&field.shape, &pascal(&format!("{}_{}", tool.name, snake(&field.name))));
+                let shown = writer.render(&field.shape, &pascal(&format!("{}_{}", tool.name, snake(&field.name))));
                 (name, field, shown)
             })
             .collect();
-        let result = writer.shown(&tool.output, &format!("{}Result", pascal(&tool.name)));
+        let result = writer.render(&tool.output, &format!("{}Result", pascal(&tool.name)));
         let _ = write!(functions, "\n    def {}(self", tool.name);
         for (index, (name, field, shown)) in arguments.iter().enumerate() {
             let star = if index == 0 { ", *" } else { "" };
@@ -125,7 +125,7 @@ struct Types<'a> {
 
 impl Types<'_> {
     /// The type of a shape. Objects get a type of this name.
-    fn shown(&mut self, shape: &Shape, name: &str) -> String {
+    fn render(&mut self, shape: &Shape, name: &str) -> String {
         match shape {
             Shape::Any => "Any".to_owned(),
             Shape::Null => "None".to_owned(),
@@ -137,17 +137,17 @@ impl Types<'_> {
                 let words: Vec<String> = words.iter().map(|word| quote(word)).collect();
                 format!("Literal[{}]", words.join(", "))
             }
-            Shape::List(item) => format!("list[{}]", self.shown(item, &format!("{name}Item"))),
-            Shape::Map(value) => format!("dict[str, {}]", self.shown(value, &format!("{name}Value"))),
+            Shape::List(item) => format!("list[{}]", self.render(item, &format!("{name}Item"))),
+            Shape::Map(value) => format!("dict[str, {}]", self.render(value, &format!("{name}Value"))),
             Shape::Either(shapes) => {
-                let shown: Vec<String> = shapes.iter().map(|shape| self.shown(shape, name)).collect();
+                let shown: Vec<String> = shapes.iter().map(|shape| self.render(shape, name)).collect();
                 shown.join(" | ")
             }
             Shape::Object(fields) => {
                 let name = self.names.unique(name);
                 let mut entries = String::new();
                 for field in fields {
-                    let shown = self.shown(&field.shape, &format!("{name}{}", pascal(&snake(&field.name))));
+                    let shown = self.render(&field.shape, &format!("{name}{}", pascal(&snake(&field.name))));
                     let shown = if field.is_required {
                         shown
                     } else {

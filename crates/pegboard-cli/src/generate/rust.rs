@@ -94,7 +94,7 @@ pub(super) fn source(server: &str, tools: &[Wrapped]) -> String {
         };
         let of = super::one_paragraph(&tool.tool);
         let arguments = writer.object(&tool.input, &format!("{}Args", pascal(&tool.name)), &of);
-        let result = writer.shown(&tool.output, &format!("{}Result", pascal(&tool.name)), &of);
+        let result = writer.render(&tool.output, &format!("{}Result", pascal(&tool.name)), &of);
         let full = literal(&format!("{server}.{}", tool.tool));
         let _ = write!(
             functions,
@@ -117,7 +117,7 @@ struct Types<'a> {
 }
 
 impl Types<'_> {
-    fn shown(&mut self, shape: &Shape, name: &str, of: &str) -> String {
+    fn render(&mut self, shape: &Shape, name: &str, of: &str) -> String {
         match shape {
             Shape::Any | Shape::Null => "Value".to_owned(),
             Shape::Boolean => "bool".to_owned(),
@@ -125,14 +125,14 @@ impl Types<'_> {
             Shape::Number => "f64".to_owned(),
             Shape::String => "String".to_owned(),
             Shape::Words(words) => self.words(words, name, of),
-            Shape::List(item) => format!("Vec<{}>", self.shown(item, &format!("{name}Item"), of)),
+            Shape::List(item) => format!("Vec<{}>", self.render(item, &format!("{name}Item"), of)),
             Shape::Map(value) => {
-                let value = self.shown(value, &format!("{name}Value"), of);
+                let value = self.render(value, &format!("{name}Value"), of);
                 format!("std::collections::BTreeMap<String, {value}>")
             }
             Shape::Object(fields) => self.object(fields, name, of),
             Shape::Either(shapes) => match shapes.as_slice() {
-                [one, Shape::Null] | [Shape::Null, one] => format!("Option<{}>", self.shown(one, name, of)),
+                [one, Shape::Null] | [Shape::Null, one] => format!("Option<{}>", self.render(one, name, of)),
                 _ => "Value".to_owned(),
             },
         }
@@ -167,7 +167,7 @@ impl Types<'_> {
         let mut entries = String::new();
         for field in fields {
             let member = known.unique(&snake(&field.name));
-            let shown = self.shown(&field.shape, &format!("{name}{}", pascal(&member)), of);
+            let shown = self.render(&field.shape, &format!("{name}{}", pascal(&member)), of);
             let description = if field.description.is_empty() {
                 &field.name
             } else {

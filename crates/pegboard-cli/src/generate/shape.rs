@@ -61,16 +61,16 @@ fn read(schema: &Value, root: &Value, depth: usize) -> Shape {
     }
     match map.get("type") {
         Some(Value::Array(types)) => {
-            let one = |name: &Value| type_arguments(name.as_str().unwrap_or_default(), map, root, depth);
+            let one = |name: &Value| shape_of_type(name.as_str().unwrap_or_default(), map, root, depth);
             either(types.iter().map(one).collect())
         }
-        Some(Value::String(name)) => type_arguments(name, map, root, depth),
-        _ if map.contains_key("properties") => type_arguments("object", map, root, depth),
+        Some(Value::String(name)) => shape_of_type(name, map, root, depth),
+        _ if map.contains_key("properties") => shape_of_type("object", map, root, depth),
         _ => Shape::Any,
     }
 }
 
-fn type_arguments(name: &str, map: &Map<String, Value>, root: &Value, depth: usize) -> Shape {
+fn shape_of_type(name: &str, map: &Map<String, Value>, root: &Value, depth: usize) -> Shape {
     match name {
         "null" => Shape::Null,
         "boolean" => Shape::Boolean,

@@ -136,11 +136,11 @@ pub(super) fn source(server: &str, tools: &[Wrapped]) -> String {
 fn result(output: &Shape) -> String {
     match output {
         Shape::Any => "unknown".to_owned(),
-        shape => show(shape, 0),
+        shape => render(shape, 0),
     }
 }
 
-fn show(shape: &Shape, depth: usize) -> String {
+fn render(shape: &Shape, depth: usize) -> String {
     match shape {
         Shape::Any => "unknown".to_owned(),
         Shape::Null => "null".to_owned(),
@@ -148,12 +148,12 @@ fn show(shape: &Shape, depth: usize) -> String {
         Shape::Integer | Shape::Number => "number".to_owned(),
         Shape::String => "string".to_owned(),
         Shape::Words(words) => words.iter().map(|word| quote(word)).collect::<Vec<_>>().join(" | "),
-        Shape::List(item) => format!("Array<{}>", show(item, depth)),
-        Shape::Map(value) => format!("Record<string, {}>", show(value, depth)),
+        Shape::List(item) => format!("Array<{}>", render(item, depth)),
+        Shape::Map(value) => format!("Record<string, {}>", render(value, depth)),
         Shape::Object(fields) => object(fields, depth),
         Shape::Either(shapes) => shapes
             .iter()
-            .map(|shape| show(shape, depth))
+            .map(|shape| render(shape, depth))
             .collect::<Vec<_>>()
             .join(" | "),
     }
@@ -174,7 +174,7 @@ fn object(fields: &[ShapeField], depth: usize) -> String {
             text,
             "{indent}{}{mark}: {};",
             quote(&field.name),
-            show(&field.shape, depth + 1)
+            render(&field.shape, depth + 1)
         );
     }
     text + &"  ".repeat(depth) + "}"

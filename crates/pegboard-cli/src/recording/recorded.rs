@@ -209,8 +209,8 @@ impl Service for Recorded {
         })
     }
 
-    fn notified(&self, client: &Arc<Client>, notification: Notification) {
-        self.service.notified(client, notification);
+    fn on_notification(&self, client: &Arc<Client>, notification: Notification) {
+        self.service.on_notification(client, notification);
     }
 
     fn refused(&self, client: &Arc<Client>, request: &Request, why: &str) {

@@ -65,20 +65,21 @@ pub struct CallerToken {
     pub token: Secret,
     /// When the token expires. It is not used or kept after that.
     pub expires: SystemTime,
-    /// What it was exchanged for belongs to this number. Newer tokens with the same rights take it over, unless one was forgotten in between.
-    pub entry: u64,
+    /// What this token is exchanged for is kept under this number. A newer token with the same rights keeps the number, unless the older one was
+    /// forgotten before.
+    pub generation: u64,
 }
 
 impl CallerTokens {
     /// Whether a server of the board exchanges the tokens of callers. Once it is `true` it stays so.
-    pub fn are_wanted(&self) -> bool {
+    pub fn is_exchange_enabled(&self) -> bool {
         self.shared.are_wanted.load(Ordering::Acquire)
     }
 
     /// Keeps a token of a principal until it expires, unless the known one with the same rights is valid for longer. Does nothing if tokens
     /// are not wanted.
     pub fn keep(&self, principal: &Principal, rights: CallerRights, token: Secret, expires: SystemTime) {
-        if !self.are_wanted() {
+        if !self.is_exchange_enabled() {
             return;
         }
         let key = (principal.clone(), rights);
@@ -88,7 +89,7 @@ impl CallerTokens {
             if known.expires > expires {
                 return;
             }
-            entry = Some(known.entry);
+            entry = Some(known.generation);
         }
         let mut gone = None;
         if kept.len() >= MAX_TOKENS && entry.is_none() {
@@ -98,34 +99,41 @@ impl CallerTokens {
                 .and_then(|first| kept.remove_entry(&first));
         }
         let entry = entry.unwrap_or_else(|| self.shared.last_entry.fetch_add(1, Ordering::Relaxed) + 1);
-        kept.insert(key, CallerToken { token, expires, entry });
+        kept.insert(
+            key,
+            CallerToken {
+                token,
+                expires,
+                generation: entry,
+            },
+        );
         drop(kept);
-        self.end(gone);
+        self.notify_removed(gone);
     }
 
     /// Forgets the token of a principal with these rights, because it was refused or withdrawn. What it was exchanged for is not used again.
     pub fn forget(&self, principal: &Principal, rights: CallerRights) {
-        if self.are_wanted() {
+        if self.is_exchange_enabled() {
             let gone = self.shared.kept.lock().remove_entry(&(principal.clone(), rights));
-            self.end(gone);
+            self.notify_removed(gone);
         }
     }
 
     /// Forgets the tokens that have expired.
     pub fn expire(&self, now: SystemTime) {
-        if self.are_wanted() {
+        if self.is_exchange_enabled() {
             let expired: Vec<_> = self
                 .shared
                 .kept
                 .lock()
                 .extract_if(|_, kept| now >= kept.expires)
                 .collect();
-            self.end(expired);
+            self.notify_removed(expired);
         }
     }
 
     /// Tells the board of tokens that are kept no longer. No lock may be held.
-    fn end(&self, gone: impl IntoIterator<Item = ((Principal, CallerRights), CallerToken)>) {
+    fn notify_removed(&self, gone: impl IntoIterator<Item = ((Principal, CallerRights), CallerToken)>) {
         if let Some(ended) = self.shared.ended.get() {
             for ((principal, _), token) in gone {
                 ended(&principal, &token);
@@ -143,7 +151,7 @@ impl CallerTokens {
     /// Lets tokens be kept from now on.
     #[cfg(any(feature = "oauth", test))]
     #[doc(hidden)]
-    pub fn want(&self) {
+    pub fn enable_exchange(&self) {
         self.shared.are_wanted.store(true, Ordering::Release);
     }
 
@@ -182,7 +190,7 @@ mod tests {
             let text = format!("{principal} {}", token.token.expose());
             report.lock().push(text);
         });
-        tokens.want();
+        tokens.enable_exchange();
         (tokens, ended)
     }
 
@@ -193,7 +201,7 @@ mod tests {
         let at = |seconds| now + Duration::from_secs(seconds);
         tokens.keep(&ada, READ, Secret::from("unwanted"), at(60));
         assert_eq!(tokens.get(&ada, READ), None);
-        tokens.want();
+        tokens.enable_exchange();
         tokens.keep(&ada, READ, Secret::from("canary"), at(60));
         tokens.keep(&ada, READ, Secret::from("shorter"), at(30));
         tokens.keep(&bob, READ, Secret::from("old"), now);
@@ -213,10 +221,10 @@ mod tests {
         tokens.keep(&ada, WRITE, Secret::from("writes"), at(90));
         let [reads, writes] = [READ, WRITE].map(|rights| tokens.get(&ada, rights).unwrap());
         assert_eq!((reads.token.expose(), writes.token.expose()), ("reads", "writes"));
-        assert_ne!(reads.entry, writes.entry);
+        assert_ne!(reads.generation, writes.generation);
         tokens.keep(&ada, READ, Secret::from("newer"), at(120));
         let newer = tokens.get(&ada, READ).unwrap();
-        assert_eq!((newer.token.expose(), newer.entry), ("newer", reads.entry));
+        assert_eq!((newer.token.expose(), newer.generation), ("newer", reads.generation));
     }
 
     #[test]
@@ -231,7 +239,7 @@ mod tests {
         tokens.forget(&ada, READ);
         assert_eq!(tokens.get(&ada, READ), None);
         tokens.keep(&ada, READ, Secret::from("another"), at(60));
-        assert_ne!(tokens.get(&ada, READ).unwrap().entry, before.entry);
+        assert_ne!(tokens.get(&ada, READ).unwrap().generation, before.generation);
         tokens.expire(at(31));
         assert_eq!(*ended.lock(), ["i#ada revoked", "i#ada expired"]);
     }

@@ -31,7 +31,7 @@ impl ViewCredentials {
     /// The key of these credentials. Calls the program's code, so no lock may be held.
     pub fn key(&self) -> CredentialsKey {
         let asked = catch_now(|| {
-            // Of what the program gave, not of the `Arc` around it.
+            // Dereferenced first: `Arc<T>` implements `Credentials` too, and would return its own address.
             let provider = &*self.provider;
             let name = provider.identity()?;
             Some(CredentialsKey::named(name, provider.allocation()))
@@ -55,7 +55,7 @@ impl fmt::Debug for ViewCredentials {
     }
 }
 
-/// Equal for credentials that stand for each other.
+/// Identifies credentials: views with equal keys share connections.
 #[derive(Debug, Clone)]
 pub enum CredentialsKey {
     /// The provider's own name for them.
@@ -79,7 +79,7 @@ impl CredentialsKey {
     }
 
     /// Whether no view can be opened with equal credentials any more.
-    pub fn is_over(&self) -> bool {
+    pub fn is_unused(&self) -> bool {
         match self {
             Self::Named { .. } => false,
             Self::Given(given) => given.strong_count() == 0,

@@ -45,16 +45,16 @@ pub trait Credentials: Send + Sync + 'static {
         None
     }
 
-    /// Whether the server refuses the credential with status 403 too, so that another one is requested. Otherwise 403 means that a right is
-    /// missing, which no other credential has.
-    fn is_refused_by_forbidden(&self, server: &ServerName) -> bool {
+    /// Returns `true` if status 403 of this server also means a refused credential, so that another one is requested. Otherwise 403 means that a
+    /// right is missing, which no other credential has.
+    fn retries_on_forbidden(&self, server: &ServerName) -> bool {
         let _ = server;
         false
     }
 
     /// Completes when there may be another credential than the one that failed. A server that is down for lack of a credential is then connected
     /// again at once; otherwise the next call does that.
-    fn renewed<'a>(
+    fn wait_for_renewal<'a>(
         &'a self,
         server: &'a ServerName,
         principal: Option<&'a Principal>,
@@ -86,16 +86,16 @@ impl<T: Credentials + ?Sized> Credentials for Arc<T> {
         Some(Arc::new(Self::downgrade(self)))
     }
 
-    fn is_refused_by_forbidden(&self, server: &ServerName) -> bool {
-        self.as_ref().is_refused_by_forbidden(server)
+    fn retries_on_forbidden(&self, server: &ServerName) -> bool {
+        self.as_ref().retries_on_forbidden(server)
     }
 
-    fn renewed<'a>(
+    fn wait_for_renewal<'a>(
         &'a self,
         server: &'a ServerName,
         principal: Option<&'a Principal>,
     ) -> Pin<Box<dyn Future<Output = ()> + Send + 'a>> {
-        self.as_ref().renewed(server, principal)
+        self.as_ref().wait_for_renewal(server, principal)
     }
 }
 
@@ -152,7 +152,7 @@ impl Credential {
         Self::none().header("Authorization", format!("Bearer {}", token.as_ref()))
     }
 
-    /// Creates an `Authorization` header with a token that is bound to a key, and proves with each request to have it.
+    /// Creates an `Authorization` header with a DPoP token; each request carries a proof of its key.
     #[doc(hidden)]
     pub fn bound(token: &Secret, proof: Arc<dyn RequestProof>) -> Self {
         let credential = Self::none().header("Authorization", format!("DPoP {}", token.expose()));

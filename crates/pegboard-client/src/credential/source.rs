@@ -310,13 +310,13 @@ impl CredentialSource {
     )]
     pub(crate) fn is_refused_by_forbidden(&self) -> bool {
         let provider = self.provider.load();
-        catch_now(|| provider.is_refused_by_forbidden(&self.server)).unwrap_or(false)
+        catch_now(|| provider.retries_on_forbidden(&self.server)).unwrap_or(false)
     }
 
     /// Waits until the provider may have another credential than the one that failed.
     pub async fn renewed(&self) {
         let provider = self.provider.load_full();
-        let waiting = catch(async { provider.renewed(&self.server, self.principal.as_ref()).await });
+        let waiting = catch(async { provider.wait_for_renewal(&self.server, self.principal.as_ref()).await });
         if waiting.await.is_err() {
             std::future::pending::<()>().await;
         }

@@ -100,7 +100,7 @@ impl Session {
         let mut request = RoundsRequest {
             method: method::TOOLS_CALL.into(),
             about: Some(&call.tool.name),
-            mirrored: mirror(call.tool, call.arguments),
+            mirrored: header_arguments(call.tool, call.arguments),
             patience: call.patience,
             on_behalf: call.on_behalf,
             in_flight: self.register(call.on_behalf),
@@ -159,7 +159,7 @@ impl Session {
 }
 
 /// Returns the arguments that are repeated in HTTP headers. Null and missing ones are left out.
-fn mirror(tool: &Tool, arguments: &RawValue) -> Vec<(String, String)> {
+fn header_arguments(tool: &Tool, arguments: &RawValue) -> Vec<(String, String)> {
     if tool.mirrored.is_empty() {
         return Vec::new();
     }

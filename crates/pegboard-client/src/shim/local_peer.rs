@@ -21,7 +21,7 @@ pub enum LocalPeer {
 impl LocalPeer {
     /// The process with this id, of the user with the id `uid`, as the kernel names them at the end of a Unix socket. It cannot be told for
     /// a process that has ended.
-    pub fn for_process(pid: u32, uid: u32) -> Self {
+    pub fn look_up_process(pid: u32, uid: u32) -> Self {
         #[cfg(target_os = "linux")]
         return linux::find_process(pid, uid);
         #[cfg(not(target_os = "linux"))]
@@ -34,7 +34,7 @@ impl LocalPeer {
     /// The process at `peer` of a TCP connection to `local`, an address of this process. It reads `/proc`, so it may take milliseconds.
     ///
     /// Servers are told from the user only while there may be one with a sandbox: others have all rights of the user.
-    pub fn for_connection(peer: SocketAddr, local: SocketAddr) -> Self {
+    pub fn look_up_connection(peer: SocketAddr, local: SocketAddr) -> Self {
         #[cfg(target_os = "linux")]
         return linux::find_connection(peer, local);
         #[cfg(not(target_os = "linux"))]
@@ -206,14 +206,17 @@ mod tests {
 
     #[test]
     fn children_of_this_process_are_servers_also_when_their_parent_has_ended() {
-        assert_eq!(LocalPeer::for_process(std::process::id(), USER), LocalPeer::User(USER));
+        assert_eq!(
+            LocalPeer::look_up_process(std::process::id(), USER),
+            LocalPeer::User(USER)
+        );
         let parent = std::os::unix::process::parent_id();
-        assert_eq!(LocalPeer::for_process(parent, USER), LocalPeer::User(USER));
+        assert_eq!(LocalPeer::look_up_process(parent, USER), LocalPeer::User(USER));
         let mut child = Command::new("sleep").arg("60").stdin(Stdio::null()).spawn().unwrap();
-        assert_eq!(LocalPeer::for_process(child.id(), USER), LocalPeer::Server);
+        assert_eq!(LocalPeer::look_up_process(child.id(), USER), LocalPeer::Server);
         child.kill().unwrap();
         child.wait().unwrap();
-        assert_eq!(LocalPeer::for_process(child.id(), USER), LocalPeer::Unknown);
+        assert_eq!(LocalPeer::look_up_process(child.id(), USER), LocalPeer::Unknown);
     }
 
     #[test]
@@ -227,7 +230,7 @@ mod tests {
             let (accepted, peer) = listener.accept().unwrap();
             let local = accepted.local_addr().unwrap();
             assert_eq!(LocalPeer::user_of_connection(peer, local), Some(user));
-            assert_eq!(LocalPeer::for_connection(peer, local), LocalPeer::User(user));
+            assert_eq!(LocalPeer::look_up_connection(peer, local), LocalPeer::User(user));
         }
     }
 }

@@ -128,7 +128,7 @@ impl Credentials for HelperCredentials {
         })
     }
 
-    fn is_refused_by_forbidden(&self, _: &ServerName) -> bool {
+    fn retries_on_forbidden(&self, _: &ServerName) -> bool {
         true
     }
 }

@@ -12,8 +12,8 @@ use crate::{
     floor::{at_least_default, names_others, weaker},
     from_setting,
     key::{
-        LIMIT, Nested, ONE_OR_MORE, choice, either, flag, foreign, list, map, nest, number, optional_choice,
-        optional_duration, secret, text, texts, word_kind,
+        LIMIT, Nested, ONE_OR_MORE, choice, either, flag, foreign, list, map, number, optional_choice,
+        optional_duration, secret, table, text, texts, word_kind,
     },
     preset::Preset,
     sandbox::{SandboxLevel, sandbox},
@@ -57,9 +57,9 @@ settings! {
         /// The working directory of the process, relative to the config file; `~` is the home directory.
         cwd: Option<String> = text().aka(&["working_dir", "working_directory", "work_dir"]).stdio().common();
         /// Resource limits of its processes, on Linux.
-        rlimits: Nested<rlimits::In> = nest(ValueKind::Table(&rlimits::SECTION)).aka(&["ulimits"]).protects().stdio();
+        rlimits: Nested<rlimits::In> = table(ValueKind::Table(&rlimits::SECTION)).aka(&["ulimits"]).protects().stdio();
         /// The sandbox of its processes, on Linux: what they may access. `true` means basic; a single word is short for `level`.
-        sandbox: Nested<sandbox::In> = nest(ValueKind::Either(&[word_kind::<SandboxLevel>(), ValueKind::Bool, ValueKind::Table(&sandbox::SECTION)]))
+        sandbox: Nested<sandbox::In> = table(ValueKind::Either(&[word_kind::<SandboxLevel>(), ValueKind::Bool, ValueKind::Table(&sandbox::SECTION)]))
             .merged(|short| match short {
                 Setting::Word(_) => Some((&sandbox::level, short.clone())),
                 Setting::Bool(true) => Some((&sandbox::level, Setting::Word("basic"))),
@@ -79,7 +79,7 @@ settings! {
         /// Headers whose values are read from the named environment variables.
         env_headers: BTreeMap<String, Text> = map(&ValueKind::Text).aka(&["env_http_headers"]).remote();
         /// The credentials that are sent to the server.
-        auth: Nested<auth::In> = nest(ValueKind::Either(&[ValueKind::Table(&auth::SECTION), word_kind::<AuthKind>()]))
+        auth: Nested<auth::In> = table(ValueKind::Either(&[ValueKind::Table(&auth::SECTION), word_kind::<AuthKind>()]))
             .aka(&["auth_config", "authentication"])
             .remote();
         /// The kind of credentials; inferred from `auth` when not set.
@@ -87,7 +87,7 @@ settings! {
         /// Short for `auth = { bearer = … }`.
         bearer_token: Option<Text> = secret().converted(&[("bearer_token_env_var", Via::VariableName)]).remote().common();
         /// How to sign in with OAuth: a table, or `false` if nobody is to be asked to sign in.
-        oauth: Nested<oauth::In> = nest(ValueKind::Either(&[ValueKind::Bool, ValueKind::Table(&oauth::SECTION)])).remote().common();
+        oauth: Nested<oauth::In> = table(ValueKind::Either(&[ValueKind::Bool, ValueKind::Table(&oauth::SECTION)])).remote().common();
         /// A program that prints headers for the requests, as a JSON object or as lines `Name: value`: a list is the program and its arguments, a
         /// text is split at spaces, or run by a shell if it has characters of one. It is run again when the server answers 401 or 403. Its
         /// environment is that of stdio servers (`env`, `env_policy`, `cwd`), with PEGBOARD_SERVER_NAME and PEGBOARD_SERVER_URL.
@@ -105,7 +105,7 @@ settings! {
         /// Short for `oauth.resource`.
         oauth_resource: Option<String> = text().remote();
         /// TLS settings of the connection.
-        tls: Nested<tls::In> = nest(ValueKind::Table(&tls::SECTION)).remote();
+        tls: Nested<tls::In> = table(ValueKind::Table(&tls::SECTION)).remote();
         /// Whether the server's certificate is accepted without verification.
         insecure: bool = flag(false)
             .converted(&[("verify_ssl", Via::Negated), ("verify_tls", Via::Negated), ("tls_verify", Via::Negated), ("ssl_verify", Via::Negated)])

@@ -4,7 +4,7 @@ use crate::{
     choice::GrantKind,
     field::{DefaultValue, ValueKind},
     from_setting,
-    key::{Nested, ONE_OR_MORE, choice, either, flag, nest, optional_choice, optional_count, secret, text},
+    key::{Nested, ONE_OR_MORE, choice, either, flag, optional_choice, optional_count, secret, table, text},
     oauth::{Dpop, SigningAlg},
     setting::Text,
     settings::settings,
@@ -79,7 +79,7 @@ settings! {
         /// request.
         assertion_file: Option<String> = text();
         /// The identity provider that exchanges the identity token of `jwt_bearer` for an assertion.
-        identity_provider: Nested<identity_provider::In> = nest(ValueKind::Table(&identity_provider::SECTION)).aka(&["idp"]);
+        identity_provider: Nested<identity_provider::In> = table(ValueKind::Table(&identity_provider::SECTION)).aka(&["idp"]);
     }
 }
 

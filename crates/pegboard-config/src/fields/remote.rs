@@ -4,7 +4,7 @@ use super::oauth_table::oauth;
 use crate::{
     choice::AuthKind,
     field::{DefaultValue, ValueKind, Via},
-    key::{Nested, flag, nest, optional_choice, secret, text},
+    key::{Nested, flag, optional_choice, secret, table, text},
     setting::Text,
     settings::settings,
 };
@@ -27,7 +27,7 @@ settings! {
         /// The header that carries `api_key`.
         header: Option<String> = text().aka(&["header_name"]).shown(DefaultValue::Text(API_KEY_HEADER));
         /// How to sign in with OAuth; the same as `oauth` of the server.
-        oauth: Nested<oauth::In> = nest(ValueKind::Either(&[ValueKind::Bool, ValueKind::Table(&oauth::SECTION)]));
+        oauth: Nested<oauth::In> = table(ValueKind::Either(&[ValueKind::Bool, ValueKind::Table(&oauth::SECTION)]));
     }
     short_for oauth {
         client_id client_secret client_secret_file private_key private_key_file key_id algorithm scopes grant

@@ -6,7 +6,7 @@ use super::server_table::SERVER;
 use crate::{
     audit::audit,
     field::{Applies, DefaultValue, Field, ForAll, InProject, Usage, ValueKind},
-    key::{Nested, choice, either, foreign, map, nest, number, plain, unparsed},
+    key::{Nested, choice, either, foreign, map, number, plain, table, unparsed},
     policy::{Queue, mask_settings::masking, queue},
     preset::Preset,
     serve::serve,
@@ -23,11 +23,11 @@ settings! {
         queues: BTreeMap<String, Queue> = map(&ValueKind::Either(&[number(1, 1_000_000), ValueKind::Table(&queue::SECTION)]))
             .in_project(InProject::Queues);
         /// What is masked in the output of every server.
-        masking: Nested<masking::In> = nest(ValueKind::Either(&[ValueKind::Bool, ValueKind::Table(&masking::SECTION)]))
+        masking: Nested<masking::In> = table(ValueKind::Either(&[ValueKind::Bool, ValueKind::Table(&masking::SECTION)]))
             .protects()
             .in_project(InProject::Masking);
         /// The audit log of all calls: a file, or a table. Without it there is none.
-        audit: Nested<audit::In> = nest(ValueKind::Either(&[ValueKind::Text, ValueKind::Table(&audit::SECTION)]))
+        audit: Nested<audit::In> = table(ValueKind::Either(&[ValueKind::Text, ValueKind::Table(&audit::SECTION)]))
             .aka(&["audit_log"])
             .protects()
             .in_project(InProject::LeftOut)
@@ -40,7 +40,7 @@ settings! {
         /// Named views: parts of the board for clients of the gateway, by name.
         views: BTreeMap<String, Nested<view::In>> = map(&ValueKind::Table(&view::SECTION)).in_project(InProject::Views).common();
         /// Settings of the gateway, `pegboard serve`.
-        serve: Nested<serve::In> = nest(ValueKind::Table(&serve::SECTION)).in_project(InProject::LeftOut).common();
+        serve: Nested<serve::In> = table(ValueKind::Table(&serve::SECTION)).in_project(InProject::LeftOut).common();
     }
 }
 

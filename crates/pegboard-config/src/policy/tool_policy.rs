@@ -11,7 +11,7 @@ use crate::{
     field::{DefaultValue, ValueKind, Via},
     from_setting::{FromSetting as _, only_field},
     key::{
-        Nested, either, nest, optional_choice, optional_count, optional_flag, optional_size, text, texts, word_kind,
+        Nested, either, optional_choice, optional_count, optional_flag, optional_size, table, text, texts, word_kind,
     },
     lifecycle::RetryClass,
     setting::Setting,
@@ -48,7 +48,7 @@ settings! {
         /// Which form of a result becomes its text; short for `result.structured`.
         structured: Option<Structured> = optional_choice();
         /// How its results are limited and formatted.
-        result: Nested<result::In> = nest(ValueKind::Table(&result::SECTION)).aka(&["results"]);
+        result: Nested<result::In> = table(ValueKind::Table(&result::SECTION)).aka(&["results"]);
     }
 }
 

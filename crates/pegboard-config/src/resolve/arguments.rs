@@ -12,7 +12,7 @@ pub(super) fn rules(values: ServerTable<'_>) -> ArgumentRules {
 }
 
 /// The setting that asks for validation against schemas, if one does.
-pub(super) fn validate<'v>(values: ServerTable<'v>) -> Option<&'v Found> {
+pub(super) fn find_schema_check<'v>(values: ServerTable<'v>) -> Option<&'v Found> {
     let table = values.table(&server::call_arguments)?;
     table.find(&call_arguments::check)?;
     let is_validated = !matches!(table.get(&call_arguments::check), Check::Off | Check::Required);

@@ -420,7 +420,7 @@ fn secret(context: &mut Context<'_>, value: Option<Text>, file: Option<Text>, pa
 
 /// A URL that tokens and secrets are sent to.
 fn url(context: &mut Context<'_>, text: &Text, path: &str) -> Option<SafeUrl> {
-    let shown = secret_detection::shown_url(&text.written);
+    let shown = secret_detection::redact_url(&text.written);
     let url = match SafeUrl::parse(text.value.trim()) {
         Ok(url) => url,
         Err(error) => {

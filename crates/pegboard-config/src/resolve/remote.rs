@@ -78,7 +78,7 @@ pub(super) fn transport(
 
 fn url(context: &mut Context<'_>, text: &Text) -> Option<SafeUrl> {
     // Messages show the URL as written, never the values of variables.
-    let shown = secret_detection::shown_url(&text.written);
+    let shown = secret_detection::redact_url(&text.written);
     let refuse = |context: &mut Context<'_>, what: &str| context.refuse(text.at, "url", &format!("`{shown}` {what}"));
     if let Some(scheme) = missing_scheme(text.value.trim()) {
         let refused = refuse(context, &format!("has no scheme; write `{scheme}://{shown}`"));
@@ -109,7 +109,7 @@ fn url(context: &mut Context<'_>, text: &Text) -> Option<SafeUrl> {
 }
 
 fn session_cleanup_url(context: &mut Context<'_>, text: &Text) -> Option<SafeUrl> {
-    let shown = secret_detection::shown_url(&text.written);
+    let shown = secret_detection::redact_url(&text.written);
     let refuse = |context: &mut Context<'_>, what: &str| {
         context.refuse(text.at, "session_cleanup_url", &format!("`{shown}` {what}"))
     };

@@ -11,7 +11,7 @@ use crate::{
     field::{DefaultValue, ValueKind},
     from_setting::one_or_more,
     key::{
-        Nested, ONE_OR_MORE, choices, duration, either, flag, list, nest, optional_count, required_text, secret, text,
+        Nested, ONE_OR_MORE, choices, duration, either, flag, list, optional_count, required_text, secret, table, text,
         texts, unless,
     },
     policy::Rate,
@@ -64,7 +64,7 @@ settings! {
             .aka(&["rule"])
             .shown(DefaultValue::EmptyList);
         /// Where tokens are checked that are no JWT (RFC 7662).
-        introspection: Nested<serve_oauth_introspection::In> => Option<OAuthIntrospection> = nest(ValueKind::Table(&serve_oauth_introspection::SECTION));
+        introspection: Nested<serve_oauth_introspection::In> => Option<OAuthIntrospection> = table(ValueKind::Table(&serve_oauth_introspection::SECTION));
     }
 }
 
@@ -88,7 +88,7 @@ settings! {
         /// The view that holders of such tokens use. Without it, they use the whole board, every server and every view.
         view: Option<String> = text();
         /// What holders of such tokens may do: `read`, `call`, `admin`. No scope includes another.
-        scopes: BTreeSet<TokenScope> = choices(TokenScope::default_of_clients).shown(DefaultValue::Texts(&["read", "call"]));
+        scopes: BTreeSet<TokenScope> = choices(TokenScope::default_scopes).shown(DefaultValue::Texts(&["read", "call"]));
         /// How often each holder of such tokens may call tools, such as `60/min`.
         rate: Option<Rate> = text().syntax(Rate::problem, "").aka(&["rate_limit"]);
         /// The most calls of each holder of such tokens in flight at once; further ones are refused.
@@ -119,7 +119,7 @@ pub struct OAuthRule {
     /// The only view that they may use.
     pub view: Option<String>,
     /// What they may do.
-    #[serde(default = "TokenScope::default_of_clients")]
+    #[serde(default = "TokenScope::default_scopes")]
     pub scopes: BTreeSet<TokenScope>,
     /// How often each of them may call tools.
     pub rate: Option<Rate>,
@@ -214,7 +214,7 @@ impl OAuthRule {
     /// A rule for every token: its holder may list and call all tools.
     pub fn for_everyone() -> Self {
         Self {
-            scopes: TokenScope::default_of_clients(),
+            scopes: TokenScope::default_scopes(),
             ..Self::default()
         }
     }

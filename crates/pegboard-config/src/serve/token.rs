@@ -24,7 +24,7 @@ settings! {
         view: Option<String> = text();
         /// What its holder may do: `read` lists tools and shows the state of servers, `call` calls tools, `admin` changes what runs. No scope
         /// includes another.
-        scopes: BTreeSet<TokenScope> [default = "TokenScope::default_of_clients"] = choices(TokenScope::default_of_clients)
+        scopes: BTreeSet<TokenScope> [default = "TokenScope::default_scopes"] = choices(TokenScope::default_scopes)
             .shown(DefaultValue::Texts(&["read", "call"]));
         /// How often its holder may call tools, such as `60/min`.
         rate: Option<Rate> = text().syntax(Rate::problem, "").aka(&["rate_limit"]);
@@ -78,7 +78,7 @@ words! {
 
 impl TokenScope {
     /// The scopes of a token whose config names none.
-    pub(crate) fn default_of_clients() -> BTreeSet<Self> {
+    pub(crate) fn default_scopes() -> BTreeSet<Self> {
         BTreeSet::from([Self::Read, Self::Call])
     }
 }

@@ -121,7 +121,7 @@ fn write_fields(section: &Section, page: &mut String) {
 
 fn write_rows(section: &Section, fields: &[&Field], page: &mut String) {
     for field in fields {
-        let default = redact::default(field.default).map_or_else(String::new, |default| format!("`{default}`"));
+        let default = redact::render_default(field.default).map_or_else(String::new, |default| format!("`{default}`"));
         let row = [
             &format!("`{}`", field.name),
             &kind_text(&field.kind),

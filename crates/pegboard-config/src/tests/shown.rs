@@ -154,7 +154,7 @@ fn defaults(section: &field::Section) -> serde_json::Map<String, serde_json::Val
         // Summaries, a breaker and restart waits of a server's own take the place of the board's, even with the same values; a
         // table for the sandbox asks for one, and an audit log needs a file.
         let is_boards = ["summarise", "breaker", "backoff", "sandbox", "audit"].contains(&field.name);
-        let value = match (redact::default(field.default), field.kind.section()) {
+        let value = match (redact::render_default(field.default), field.kind.section()) {
             _ if is_boards => continue,
             (Some(default), _) => default,
             (None, Some(parts)) if !matches!(field.kind, field::ValueKind::Table(_)) || field.name == "result" => {

@@ -60,7 +60,7 @@ async fn read_any(api: &ApiState, caller: &Caller, headers: &HeaderMap, body: Bo
     }
     let _place = match length {
         Some(0..=SHORT) => None,
-        _ => Some(api.long_bodies.take(caller.principal()).ok_or_else(|| {
+        _ => Some(api.long_bodies.try_acquire(caller.principal()).ok_or_else(|| {
             let detail = "too many long requests are being read; try again later";
             Problem::new(StatusCode::SERVICE_UNAVAILABLE, detail)
         })?),

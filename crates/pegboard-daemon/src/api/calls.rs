@@ -114,7 +114,7 @@ impl CallRequest {
             return Ok(call);
         };
         match arguments.get().as_bytes().first() {
-            Some(b'{') => Ok(call.arguments(check(&arguments)?)),
+            Some(b'{') => Ok(call.arguments(parse_arguments(&arguments)?)),
             Some(b'"') => {
                 let text: String =
                     serde_json::from_str(arguments.get()).map_err(|error| invalid(format!("`arguments`: {error}")))?;
@@ -127,7 +127,7 @@ impl CallRequest {
 }
 
 /// Parses an object of arguments. Doubled keys are refused: two parsers could choose different values.
-fn check(arguments: &RawValue) -> Result<Arguments, Problem> {
+fn parse_arguments(arguments: &RawValue) -> Result<Arguments, Problem> {
     serde_json::from_str(arguments.get()).map_err(|error| invalid(format!("`arguments`: {error}")))
 }
 
@@ -151,7 +151,10 @@ pub(super) async fn call(
     if wants_events(&headers) {
         return Ok(stream(&api, caller, &toolset, call));
     }
-    Ok(reply::response(&api, &answered(&api, &caller, &toolset, call).await))
+    Ok(reply::response(
+        &api,
+        &call_until_cancelled(&api, &caller, &toolset, call).await,
+    ))
 }
 
 /// `POST tools/{server}/{tool}`: the body is the arguments.
@@ -172,7 +175,7 @@ pub(super) async fn call_tool(
     if !arguments.get().starts_with('{') {
         return Err(invalid("the body must be an object with the arguments"));
     }
-    let arguments = check(&arguments)?;
+    let arguments = parse_arguments(&arguments)?;
     // A path names one tool exactly; a name in a call may be misspelt.
     let found = match toolset.tool(&name, PATIENCE).await {
         Ok(found) => found,
@@ -194,7 +197,7 @@ pub(super) async fn call_tool(
     if wants_events(&headers) {
         return Ok(stream(&api, caller, &toolset, call));
     }
-    let reply = answered(&api, &caller, &toolset, call).await;
+    let reply = call_until_cancelled(&api, &caller, &toolset, call).await;
     Ok(match &reply.outcome {
         Outcome::Done(answer) => match &answer.structured {
             Some(structured) if found.output_schema.is_some() => json(StatusCode::OK, structured),
@@ -208,7 +211,7 @@ pub(super) async fn call_tool(
 
 /// Calls a tool. Dropped when the client goes away, which cancels the call; so do a shutdown that waits no longer, and the withdrawal of the
 /// client's token.
-async fn answered(api: &ApiState, caller: &Caller, toolset: &Toolset, call: ToolCall) -> Reply {
+async fn call_until_cancelled(api: &ApiState, caller: &Caller, toolset: &Toolset, call: ToolCall) -> Reply {
     let (call, cut_off) = CutOff::watch(toolset, call);
     let mut called = pin!(toolset.call(call));
     let mut over = pin!(no_more_time(&api.monitor, caller));

@@ -12,7 +12,7 @@ use axum::{
 use futures_util::{Stream, StreamExt as _, stream};
 use http::StatusCode;
 use pegboard::{Event, Events, Principal, ServerName};
-use pegboard_gateway::{Caller, Place, Scope};
+use pegboard_gateway::{Caller, QuotaPermit, Scope};
 
 use super::{
     access::StatusReader,
@@ -26,7 +26,7 @@ pub(super) async fn events(
     State(api): State<Arc<ApiState>>,
     StatusReader(caller): StatusReader,
 ) -> Result<Response, Problem> {
-    let place = api.streams.take(caller.principal()).ok_or_else(|| {
+    let place = api.streams.try_acquire(caller.principal()).ok_or_else(|| {
         let detail = "too many event streams are open; try again later";
         Problem::new(StatusCode::SERVICE_UNAVAILABLE, detail)
     })?;
@@ -37,7 +37,7 @@ pub(super) async fn events(
 }
 
 /// The events that a caller sees, until the board is gone.
-fn sent(api: Arc<ApiState>, caller: Caller, place: Place) -> impl Stream<Item = Result<Sent, Infallible>> {
+fn sent(api: Arc<ApiState>, caller: Caller, place: QuotaPermit) -> impl Stream<Item = Result<Sent, Infallible>> {
     let events = api.board.events();
     let from = (api, caller, events, place);
     stream::unfold(from, async |(api, caller, mut events, place)| {

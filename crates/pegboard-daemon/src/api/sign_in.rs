@@ -37,7 +37,7 @@ pub(super) async fn to_server(
     if !api.board.takes_sign_in(name.as_str()) {
         return Err(not_possible(&api, &caller, &name).await);
     }
-    record(&api, &caller, Some(&name)).await
+    issue_link(&api, &caller, Some(&name)).await
 }
 
 /// Why nobody can sign in to a server, and what would change that.
@@ -59,11 +59,11 @@ pub(super) async fn to_list(
     State(api): State<Arc<ApiState>>,
     ToolCaller(caller): ToolCaller,
 ) -> Result<Response, Problem> {
-    record(&api, &caller, None).await
+    issue_link(&api, &caller, None).await
 }
 
 /// Gives out a link, and records that.
-async fn record(api: &ApiState, caller: &Caller, server: Option<&ServerName>) -> Result<Response, Problem> {
+async fn issue_link(api: &ApiState, caller: &Caller, server: Option<&ServerName>) -> Result<Response, Problem> {
     let change = |outcome: ChangeOutcome| {
         let mut change = AdminChange::new("sign_in_link", outcome);
         if let Some(server) = server {

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use pegboard::{Pegboard, Provider, Toolset};
-use pegboard_gateway::{Caller, Monitor, Places, SignInLinks};
+use pegboard_gateway::{Caller, Monitor, PrincipalQuota, SignInLinks};
 use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 
@@ -34,8 +34,8 @@ pub(crate) struct ApiState {
     /// The links to the sign-in pages, if those are served.
     pub(super) sign_in_links: Option<SignInLinks>,
     toolsets: CallerToolsets,
-    pub(super) long_bodies: Arc<Places>,
-    pub(super) streams: Arc<Places>,
+    pub(super) long_bodies: Arc<PrincipalQuota>,
+    pub(super) streams: Arc<PrincipalQuota>,
     pub(super) documents: Semaphore,
 }
 
@@ -56,8 +56,8 @@ impl ApiState {
             monitor,
             sign_in_links,
             toolsets: CallerToolsets::default(),
-            long_bodies: Places::new(LONG_BODIES),
-            streams: Places::new(STREAMS),
+            long_bodies: PrincipalQuota::new(LONG_BODIES),
+            streams: PrincipalQuota::new(STREAMS),
             documents: Semaphore::new(DOCUMENTS),
         }
     }

@@ -45,7 +45,7 @@ pub(super) async fn list(State(site): State<Arc<SignInSite>>, request: Request) 
             rows.push(Row { server, state });
         }
     }
-    show(&visitor, &visit, pages::list(&visitor.base, &visit.known, &rows))
+    with_cookie(&visitor, &visit, pages::list(&visitor.base, &visit.known, &rows))
 }
 
 /// `GET /signin/server/{name}`: asks the person whether to sign in.
@@ -67,7 +67,7 @@ pub(super) async fn server(
     let state = site.state(&server, principal, &site.refusing(principal)).await;
     let may_register = site.may_register_anew(&server, principal);
     let page = pages::server(&visitor.base, &visit.known, &server, state, may_register);
-    show(&visitor, &visit, page)
+    with_cookie(&visitor, &visit, page)
 }
 
 /// `POST /signin/server/{name}`: the person agrees to sign in, or signs out.
@@ -247,7 +247,7 @@ impl SignInSite {
 }
 
 /// A page with the cookie of its visit.
-fn show(visitor: &Visitor, visit: &Visit, mut page: Response) -> Response {
+fn with_cookie(visitor: &Visitor, visit: &Visit, mut page: Response) -> Response {
     if visit.is_new {
         visitor.set_cookie(&visit.cookie, page.headers_mut());
     }

@@ -2,7 +2,11 @@
 
 use std::sync::Arc;
 
-use pegboard::{Principal, View, config::Rate, credential::CallerRights};
+use pegboard::{
+    Principal, View,
+    config::{Rate, TokenConfig},
+    credential::CallerRights,
+};
 use tokio::sync::watch;
 
 use super::{revocation::Revocation, scope::Scopes};
@@ -15,6 +19,14 @@ pub struct CallLimits {
 }
 
 impl CallLimits {
+    /// The limits of a token of the config.
+    pub fn from_token(token: &TokenConfig) -> Self {
+        Self {
+            rate: token.rate,
+            concurrent: token.concurrent,
+        }
+    }
+
     /// Applies the limits to the view of the caller.
     pub fn apply(self, mut view: View) -> View {
         if let Some(rate) = self.rate {
@@ -55,7 +67,7 @@ impl From<CallLimits> for CurrentLimits {
 
 /// A client that was admitted. Equal callers have the same rights and limits.
 ///
-/// Requests that reach the router of [`GatewayBuilder::others`](crate::GatewayBuilder::others) carry it as an extension.
+/// Requests that reach the router of [`GatewayBuilder::fallback`](crate::GatewayBuilder::fallback) carry it as an extension.
 #[derive(Clone, Debug)]
 pub struct Caller {
     /// The name of its token, or who its access token is for; `None` if no tokens are configured.
@@ -112,12 +124,12 @@ impl Caller {
     /// Completes when its token is removed, expires or gets other rights. Responses end then by themselves, unless they are marked as
     /// [those of calls](crate::AnswersCall).
     pub async fn revoked(&self) {
-        self.revoked.cancelled().await;
+        self.revoked.wait_ended().await;
     }
 
     /// Completes when its token is removed or gets other rights, and never because it expires: a call that was admitted before goes on then.
     pub async fn withdrawn(&self) {
-        self.revoked.withdrawn().await;
+        self.revoked.wait_revoked().await;
     }
 }
 

@@ -84,7 +84,7 @@ impl ResourceServer {
 
     /// Makes this the successor of `before`: keys that are known stay known, and what clients have open stays open if the new rules give them
     /// the same rights, with the limits of the new rules. Returns the callers of the others, which are revoked.
-    pub(crate) fn succeed(&mut self, before: &Self) -> Vec<Caller> {
+    pub(crate) fn inherit_from(&mut self, before: &Self) -> Vec<Caller> {
         for keys in &mut self.issuers {
             let jwks_url = self.policy.settings().jwks_url.as_deref();
             let is_same = |old: &&Arc<IssuerKeys>| old.is_at(keys.issuer(), jwks_url);
@@ -95,11 +95,11 @@ impl ResourceServer {
         let now = SystemTime::now();
         let is_known = |proof: &Proof| self.issuers.iter().any(|keys| proof.is_by(keys));
         let admit = |grant: &Grant| {
-            if !grant.is_proved(is_known) {
+            if !grant.is_key_valid(is_known) {
                 return None;
             }
-            let admission = self.policy.admit(&grant.claims(), now).ok()?;
-            admission.is_for(&grant.caller).then_some(admission.limits)
+            let admission = self.policy.authorize(&grant.claims(), now).ok()?;
+            admission.has_same_rights_as(&grant.caller).then_some(admission.limits)
         };
         before.grants.hand_over(&self.grants, admit)
     }
@@ -110,23 +110,23 @@ impl ResourceServer {
     }
 
     /// What has been decided about a token before; `None` if it must be verified.
-    pub(crate) fn known(&self, token: &str, path: &str) -> Option<Result<Caller, TokenFault>> {
+    pub(crate) fn find_verified(&self, token: &str, path: &str) -> Option<Result<Caller, TokenFault>> {
         let verified = self.verified.get(&digest_of(token))?;
         let is_current = verified.proof.as_ref().is_none_or(Proof::is_current);
-        if !is_current || verified.grant.caller.revoked.is_cancelled() || SystemTime::now() >= verified.until {
+        if !is_current || verified.grant.caller.revoked.has_ended() || SystemTime::now() >= verified.until {
             return None;
         }
         if !verified.is_kept && self.grants.wanted_tokens().is_some() {
             return None;
         }
         let caller = || verified.grant.caller.clone();
-        let admitted = verified.admission.at(path).map(|()| caller());
+        let admitted = verified.admission.check_path(path).map(|()| caller());
         Some(admitted.map_err(|refused| self.refuse(&refused)))
     }
 
     /// Verifies a token.
     pub(crate) async fn verify(&self, token: &str, path: &str) -> Result<Caller, TokenFault> {
-        let outcome = self.checked(token, path).await;
+        let outcome = self.verify_uncached(token, path).await;
         outcome.map_err(|refused| self.refuse(&refused))
     }
 
@@ -138,7 +138,7 @@ impl ResourceServer {
         refused.fault
     }
 
-    async fn checked(&self, token: &str, path: &str) -> Result<Caller, Refused> {
+    async fn verify_uncached(&self, token: &str, path: &str) -> Result<Caller, Refused> {
         if token.len() > MAX_TOKEN {
             return Err(TokenFault::TooLong.into());
         }
@@ -155,12 +155,12 @@ impl ResourceServer {
             }
         };
         let explained = |fault| self.policy.explain(&claims, fault);
-        let mut admission = self.policy.admit(&claims, now).map_err(explained)?;
-        admission.at(path)?;
+        let mut admission = self.policy.authorize(&claims, now).map_err(explained)?;
+        admission.check_path(path)?;
         let is_kept = self.grants.wanted_tokens().is_some();
         admission.rights = is_kept.then(|| claims.rights());
         let until = until.map_or(admission.expires, |until| until.min(admission.expires));
-        let grant = self.grants.enter(&admission, claims, proof.clone(), token)?;
+        let grant = self.grants.open(&admission, claims, proof.clone(), token)?;
         let caller = grant.caller.clone();
         let verified = Verified {
             admission,
@@ -192,7 +192,7 @@ impl ResourceServer {
     async fn introspect(&self, token: &str, digest: [u8; 32]) -> Result<Introspected, TokenFault> {
         let introspection = self.introspection.as_ref().ok_or(TokenFault::Opaque)?;
         let issuer = self.issuers.first().ok_or(TokenFault::Issuer)?.issuer();
-        let outcome = introspection.check(token, digest, issuer).await;
+        let outcome = introspection.introspect(token, digest, issuer).await;
         // A token that was withdrawn at its server ends what was opened with it. One that has only expired may have a successor.
         if let Err(TokenFault::Inactive) = outcome {
             let verified = self.verified.get(&digest);

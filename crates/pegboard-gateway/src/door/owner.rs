@@ -36,14 +36,14 @@ impl Owner {
     }
 
     /// Whether the other end of a connection is a process of this user, and no sandboxed server.
-    pub(crate) async fn is_at(&self, peer: &Peer) -> bool {
+    pub(crate) async fn owns(&self, peer: &TcpPeer) -> bool {
         let Ends { peer, local, found } = &*peer.0;
         let look = || async {
             let Ok(_turn) = self.0.lookups.acquire().await else {
                 return LocalPeer::Unknown;
             };
             let (peer, local) = (*peer, *local);
-            let looked = tokio::task::spawn_blocking(move || LocalPeer::for_connection(peer, local));
+            let looked = tokio::task::spawn_blocking(move || LocalPeer::look_up_connection(peer, local));
             looked.await.unwrap_or(LocalPeer::Unknown)
         };
         *found.get_or_init(look).await == LocalPeer::User(self.0.uid)
@@ -58,7 +58,7 @@ impl std::fmt::Debug for Inner {
 
 /// The other end of a TCP connection, an extension of its requests. It is looked up once, when a request needs it.
 #[derive(Clone, Debug)]
-pub(crate) struct Peer(Arc<Ends>);
+pub(crate) struct TcpPeer(Arc<Ends>);
 
 #[derive(Debug)]
 struct Ends {
@@ -67,7 +67,7 @@ struct Ends {
     found: OnceCell<LocalPeer>,
 }
 
-impl Peer {
+impl TcpPeer {
     /// `None` if it is on another machine.
     pub(crate) fn new(peer: SocketAddr, local: SocketAddr) -> Option<Self> {
         let is_here = |address: SocketAddr| address.ip().to_canonical().is_loopback();

@@ -7,20 +7,20 @@ use pegboard_base::sync::Mutex;
 
 /// The places for things of one kind, such as connections.
 #[derive(Debug)]
-pub struct Places {
+pub struct PrincipalQuota {
     max: usize,
     taken: Mutex<HashMap<Option<Principal>, usize>>,
 }
 
 /// Some places, free again when this is dropped.
 #[derive(Debug)]
-pub struct Place {
-    places: Arc<Places>,
+pub struct QuotaPermit {
+    places: Arc<PrincipalQuota>,
     principal: Option<Principal>,
     count: usize,
 }
 
-impl Places {
+impl PrincipalQuota {
     /// Creates `max` places, all of them free.
     pub fn new(max: usize) -> Arc<Self> {
         Arc::new(Self {
@@ -30,13 +30,13 @@ impl Places {
     }
 
     /// Takes a place, unless none is left or the principal has its share. Clients without a token are one principal, and share all places.
-    pub fn take(self: &Arc<Self>, principal: Option<&Principal>) -> Option<Place> {
-        let mut place = Place {
+    pub fn try_acquire(self: &Arc<Self>, principal: Option<&Principal>) -> Option<QuotaPermit> {
+        let mut place = QuotaPermit {
             places: self.clone(),
             principal: principal.cloned(),
             count: 0,
         };
-        place.grow_to(1).then_some(place)
+        place.try_grow_to(1).then_some(place)
     }
 
     /// How many places are free.
@@ -46,10 +46,10 @@ impl Places {
     }
 }
 
-impl Place {
+impl QuotaPermit {
     /// Takes more places, until it has `count`. Returns `false` and takes none if too few are left, or the principal would have more than its
     /// share.
-    pub fn grow_to(&mut self, count: usize) -> bool {
+    pub fn try_grow_to(&mut self, count: usize) -> bool {
         let more = count.saturating_sub(self.count);
         let max = self.places.max;
         let share = if self.principal.is_some() { max.div_ceil(2) } else { max };
@@ -67,7 +67,7 @@ impl Place {
     }
 }
 
-impl Drop for Place {
+impl Drop for QuotaPermit {
     fn drop(&mut self) {
         let mut taken = self.places.taken.lock();
         if let Some(own) = taken.get_mut(&self.principal) {
@@ -85,24 +85,27 @@ mod tests {
 
     #[test]
     fn a_principal_leaves_half_of_the_places_to_others() {
-        let places = Places::new(4);
+        let places = PrincipalQuota::new(4);
         let (alice, bob) = (Principal::new("alice"), Principal::new("bob"));
-        let of_alice: Vec<_> = (0..3).filter_map(|_| places.take(Some(&alice))).collect();
+        let of_alice: Vec<_> = (0..3).filter_map(|_| places.try_acquire(Some(&alice))).collect();
         assert_eq!(of_alice.len(), 2);
-        let of_bob: Vec<_> = (0..3).filter_map(|_| places.take(Some(&bob))).collect();
+        let of_bob: Vec<_> = (0..3).filter_map(|_| places.try_acquire(Some(&bob))).collect();
         assert_eq!(of_bob.len(), 2);
-        assert!(places.take(Some(&Principal::new("carol"))).is_none(), "none is left");
+        assert!(
+            places.try_acquire(Some(&Principal::new("carol"))).is_none(),
+            "none is left"
+        );
         drop(of_alice);
-        assert!(places.take(Some(&bob)).is_none());
-        assert!(places.take(Some(&alice)).is_some());
+        assert!(places.try_acquire(Some(&bob)).is_none());
+        assert!(places.try_acquire(Some(&alice)).is_some());
         drop(of_bob);
         assert!(places.taken.lock().is_empty());
     }
 
     #[test]
     fn without_tokens_all_places_can_be_taken() {
-        let places = Places::new(3);
-        let taken: Vec<_> = (0..4).filter_map(|_| places.take(None)).collect();
+        let places = PrincipalQuota::new(3);
+        let taken: Vec<_> = (0..4).filter_map(|_| places.try_acquire(None)).collect();
         assert_eq!(taken.len(), 3);
     }
 }

@@ -28,7 +28,7 @@ struct Inner {
 
 impl Revocation {
     /// Says that the token was removed or withdrawn, or has other rights.
-    pub(crate) fn cancel(&self) {
+    pub(crate) fn revoke(&self) {
         // Before the notices, so that everything that is notified knows which end it is.
         self.0.is_withdrawn.store(true, Ordering::Release);
         self.0.withdrawal.cancel();
@@ -46,27 +46,27 @@ impl Revocation {
     }
 
     /// Whether the token is good no longer.
-    pub(crate) fn is_cancelled(&self) -> bool {
+    pub(crate) fn has_ended(&self) -> bool {
         self.0.notice.is_cancelled()
     }
 
     /// Whether the token was removed or withdrawn, or has other rights. Does not lock.
-    pub(crate) fn is_withdrawn(&self) -> bool {
+    pub(crate) fn is_revoked(&self) -> bool {
         self.0.is_withdrawn.load(Ordering::Acquire)
     }
 
     /// Whether the token is no longer good only because its time is over.
     pub(crate) fn has_expired(&self) -> bool {
-        self.is_cancelled() && !self.is_withdrawn()
+        self.has_ended() && !self.is_revoked()
     }
 
     /// Completes when the token is good no longer.
-    pub(crate) fn cancelled(&self) -> impl Future<Output = ()> + '_ {
+    pub(crate) fn wait_ended(&self) -> impl Future<Output = ()> + '_ {
         self.0.notice.cancelled()
     }
 
     /// Completes when the token is withdrawn; never if it only expires.
-    pub(crate) fn withdrawn(&self) -> impl Future<Output = ()> + '_ {
+    pub(crate) fn wait_revoked(&self) -> impl Future<Output = ()> + '_ {
         self.0.withdrawal.cancelled()
     }
 

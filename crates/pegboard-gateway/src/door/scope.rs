@@ -62,7 +62,7 @@ impl Scopes {
     pub const ALL: Self = Self(Scope::Read.bit() | Scope::Call.bit() | Scope::Admin.bit());
 
     /// What a token may do if nothing else is said: use tools, but not change what runs.
-    pub const OF_A_CLIENT: Self = Self(Scope::Read.bit() | Scope::Call.bit());
+    pub const DEFAULT: Self = Self(Scope::Read.bit() | Scope::Call.bit());
 
     /// Returns `true` if the set has this scope.
     pub const fn contains(self, scope: Scope) -> bool {
@@ -95,6 +95,6 @@ mod tests {
         assert!(scopes.contains(Scope::Admin));
         assert!(!scopes.contains(Scope::Call));
         assert_eq!(Scope::ALL.into_iter().collect::<Scopes>(), Scopes::ALL);
-        assert!(!Scopes::OF_A_CLIENT.contains(Scope::Admin));
+        assert!(!Scopes::DEFAULT.contains(Scope::Admin));
     }
 }

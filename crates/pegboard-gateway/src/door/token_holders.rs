@@ -28,7 +28,7 @@ impl TokenHolders {
         {
             return;
         }
-        self.0.retain(|holder| !holder.caller.revoked.is_cancelled());
+        self.0.retain(|holder| !holder.caller.revoked.has_ended());
         let revoked = caller.revoked.cancelled_owned();
         let waiting = tokio::spawn(async move {
             revoked.await;
@@ -42,7 +42,7 @@ impl TokenHolders {
 
     /// Whether callers with tokens have been added, and no token is good any longer.
     pub(crate) fn have_ended(&self) -> bool {
-        !self.0.is_empty() && self.0.iter().all(|holder| holder.caller.revoked.is_cancelled())
+        !self.0.is_empty() && self.0.iter().all(|holder| holder.caller.revoked.has_ended())
     }
 
     /// Whether the tokens have ended, and one of them only because its time was over. Its client may come back with a new one.

@@ -28,7 +28,7 @@ impl Token {
     pub fn new(name: &str, sha256: [u8; 32]) -> Self {
         let caller = Caller {
             principal: Some(Principal::new(name)),
-            scopes: Scopes::OF_A_CLIENT,
+            scopes: Scopes::DEFAULT,
             ..Caller::default()
         };
         Self {
@@ -75,7 +75,7 @@ pub(crate) struct Tokens {
     /// Whether requests need a token. A config whose tokens are all unusable must not make the gateway an open one.
     required: bool,
     /// The caller of requests without a token, if none is needed. With an owner, the caller with the owner's token.
-    anyone: Caller,
+    anonymous: Caller,
     /// The only user who needs no token, if there is one.
     owner: Option<Owner>,
 }
@@ -97,7 +97,7 @@ impl Tokens {
         Self {
             required: required || !known.is_empty(),
             known,
-            anyone: Caller::default(),
+            anonymous: Caller::default(),
             owner: None,
         }
     }
@@ -113,11 +113,11 @@ impl Tokens {
 
     /// Makes these the successors of `before`: what clients have open stays open if their token has the same rights now. Revokes the other
     /// tokens and returns their callers.
-    pub(crate) fn succeed(&mut self, before: &Self) -> Vec<Caller> {
+    pub(crate) fn inherit_from(&mut self, before: &Self) -> Vec<Caller> {
         let mut gone: HashMap<_, _> = before
             .known
             .iter()
-            .filter(|token| !token.caller.revoked.is_cancelled())
+            .filter(|token| !token.caller.revoked.has_ended())
             .map(|token| (token.digest, &token.caller))
             .collect();
         for token in &mut self.known {
@@ -139,12 +139,12 @@ impl Tokens {
         );
         if !before.required {
             if self.required {
-                revoked.push(before.anyone.clone());
+                revoked.push(before.anonymous.clone());
             } else {
-                self.anyone = before.anyone.clone();
+                self.anonymous = before.anonymous.clone();
             }
         }
-        revoked.iter().for_each(|caller| caller.revoked.cancel());
+        revoked.iter().for_each(|caller| caller.revoked.revoke());
         revoked
     }
 
@@ -155,7 +155,7 @@ impl Tokens {
             let Some(at) = token.expires else { continue };
             match at.duration_since(now) {
                 Ok(left) if !left.is_zero() => next = Some(next.map_or(left, |next: Duration| next.min(left))),
-                _ if token.caller.revoked.is_cancelled() => {}
+                _ if token.caller.revoked.has_ended() => {}
                 _ => {
                     token.caller.revoked.expire();
                     expired.push(token.caller.clone());
@@ -171,11 +171,11 @@ impl Tokens {
     }
 
     /// The caller that a request's token names. Without tokens and an owner, every caller is the same one.
-    pub(crate) fn check(&self, headers: &HeaderMap) -> Result<Presented, Rejection> {
+    pub(crate) fn authenticate(&self, headers: &HeaderMap) -> Result<Presented, Rejection> {
         if !self.required {
             return Ok(match &self.owner {
-                Some(owner) if !presents(owner, headers) => Presented::OfOwner(self.without_token()),
-                _ => Presented::Known(self.anyone.clone()),
+                Some(owner) if !has_token_of(owner, headers) => Presented::OfOwner(self.without_token()),
+                _ => Presented::Known(self.anonymous.clone()),
             });
         }
         let header = single(headers, &AUTHORIZATION)?.ok_or(Rejection::NoToken)?;
@@ -188,23 +188,23 @@ impl Tokens {
     }
 
     /// The caller of a request at a local socket, whose other end is a process of the owner.
-    pub(crate) fn local(&self, headers: &HeaderMap) -> Caller {
+    pub(crate) fn authenticate_local(&self, headers: &HeaderMap) -> Caller {
         match &self.owner {
-            Some(owner) if !presents(owner, headers) => self.without_token(),
+            Some(owner) if !has_token_of(owner, headers) => self.without_token(),
             _ => Caller::default(),
         }
     }
 
     /// Whether a request has the token of the owner. Without an owner, every request is as good.
-    pub(crate) fn is_owner(&self, headers: &HeaderMap) -> bool {
-        self.owner.as_ref().is_none_or(|owner| presents(owner, headers))
+    pub(crate) fn has_owner_token(&self, headers: &HeaderMap) -> bool {
+        self.owner.as_ref().is_none_or(|owner| has_token_of(owner, headers))
     }
 
     /// A process of the owner, which may use tools and change nothing.
     fn without_token(&self) -> Caller {
         Caller {
-            scopes: Scopes::OF_A_CLIENT,
-            ..self.anyone.clone()
+            scopes: Scopes::DEFAULT,
+            ..self.anonymous.clone()
         }
     }
 
@@ -213,8 +213,8 @@ impl Tokens {
         if std::mem::replace(&mut self.required, true) {
             return Vec::new();
         }
-        self.anyone.revoked.cancel();
-        vec![self.anyone.clone()]
+        self.anonymous.revoked.revoke();
+        vec![self.anonymous.clone()]
     }
 
     /// Compares with every token, so that the time says nothing about which of them is near.
@@ -240,7 +240,7 @@ pub(super) fn bearer(headers: &HeaderMap) -> Option<&str> {
 }
 
 /// Whether a request has the token of the owner.
-fn presents(owner: &Owner, headers: &HeaderMap) -> bool {
+fn has_token_of(owner: &Owner, headers: &HeaderMap) -> bool {
     let digest = bearer(headers).map(|token| digest::digest(&digest::SHA256, token.as_bytes()));
     digest.is_some_and(|digest| is_same(owner.digest(), digest.as_ref()))
 }
@@ -269,7 +269,7 @@ mod tests {
         for value in headers {
             map.append(AUTHORIZATION, HeaderValue::from_str(value).unwrap());
         }
-        let Presented::Known(caller) = tokens.check(&map)? else {
+        let Presented::Known(caller) = tokens.authenticate(&map)? else {
             return Ok(Some("the owner".to_owned()));
         };
         Ok(caller.principal.map(|principal| principal.as_str().to_owned()))
@@ -328,23 +328,23 @@ mod tests {
         let with = |value: &str| HeaderMap::from_iter([(AUTHORIZATION, HeaderValue::from_str(value).unwrap())]);
         let all = Presented::Known(Caller::default());
         let some = Caller {
-            scopes: Scopes::OF_A_CLIENT,
+            scopes: Scopes::DEFAULT,
             ..Caller::default()
         };
-        assert_eq!(open.check(&with("Bearer mine")), Ok(all));
-        assert_eq!(open.local(&with("Bearer mine")), Caller::default());
+        assert_eq!(open.authenticate(&with("Bearer mine")), Ok(all));
+        assert_eq!(open.authenticate_local(&with("Bearer mine")), Caller::default());
         for headers in [HeaderMap::new(), with("Bearer other"), with("Basic mine")] {
             assert_eq!(
-                open.check(&headers),
+                open.authenticate(&headers),
                 Ok(Presented::OfOwner(some.clone())),
                 "{headers:?}"
             );
-            assert_eq!(open.local(&headers), some, "{headers:?}");
+            assert_eq!(open.authenticate_local(&headers), some, "{headers:?}");
         }
         // Where tokens are configured, these count alone.
         let mut closed = Tokens::new(vec![token("alice", "a")], false);
-        closed.succeed(&open);
-        assert_eq!(closed.check(&with("Bearer mine")), Err(Rejection::Token));
+        closed.inherit_from(&open);
+        assert_eq!(closed.authenticate(&with("Bearer mine")), Err(Rejection::Token));
         assert!(closed.owner().is_none());
     }
 
@@ -375,41 +375,41 @@ mod tests {
             token("caroline", "c"),
         ];
         let mut after = Tokens::new(kept.to_vec(), true);
-        assert_eq!(after.succeed(&before).len(), 3);
+        assert_eq!(after.inherit_from(&before).len(), 3);
         assert_eq!(
-            callers.map(|caller| caller.revoked.is_cancelled()),
+            callers.map(|caller| caller.revoked.has_ended()),
             [false, true, true, true]
         );
         for text in ["a", "b", "c"] {
-            assert!(!caller(&after, text).revoked.is_cancelled(), "{text}");
+            assert!(!caller(&after, text).revoked.has_ended(), "{text}");
         }
         let mut again = Tokens::new(all.to_vec(), true);
-        again.succeed(&after);
-        assert!(!caller(&again, "d").revoked.is_cancelled());
+        again.inherit_from(&after);
+        assert!(!caller(&again, "d").revoked.has_ended());
     }
 
     #[test]
     fn the_first_token_revokes_those_who_came_without() {
         let open = Tokens::new(vec![], false);
-        let Ok(Presented::Known(anyone)) = open.check(&HeaderMap::new()) else {
+        let Ok(Presented::Known(anyone)) = open.authenticate(&HeaderMap::new()) else {
             panic!("nobody is admitted")
         };
         let mut still_open = Tokens::new(vec![], false);
-        assert_eq!(still_open.succeed(&open), []);
-        assert!(!anyone.revoked.is_cancelled());
+        assert_eq!(still_open.inherit_from(&open), []);
+        assert!(!anyone.revoked.has_ended());
         let mut closed = Tokens::new(vec![token("alice", "a")], false);
-        assert_eq!(closed.succeed(&still_open), [Caller::default()]);
-        assert!(anyone.revoked.is_cancelled());
+        assert_eq!(closed.inherit_from(&still_open), [Caller::default()]);
+        assert!(anyone.revoked.has_ended());
     }
 
     #[test]
     fn tokens_that_are_demanded_later_revoke_those_who_came_without() {
         let mut tokens = Tokens::new(vec![], false);
-        let Ok(Presented::Known(anyone)) = tokens.check(&HeaderMap::new()) else {
+        let Ok(Presented::Known(anyone)) = tokens.authenticate(&HeaderMap::new()) else {
             panic!("nobody is admitted")
         };
         assert_eq!(tokens.require(), [Caller::default()]);
-        assert!(anyone.revoked.is_cancelled());
+        assert!(anyone.revoked.has_ended());
         assert_eq!(check(&tokens, &[]), Err(Rejection::NoToken));
         assert_eq!(tokens.require(), [], "it is done once");
     }
@@ -428,7 +428,7 @@ mod tests {
         assert_eq!(tokens.expire(now), (vec![], Some(hour)));
         let alice = caller(&tokens, "a");
         assert_eq!(tokens.expire(now + hour), (vec![alice.clone()], Some(hour)));
-        assert!(alice.revoked.is_cancelled());
+        assert!(alice.revoked.has_ended());
         assert_eq!(tokens.expire(now + hour), (vec![], Some(hour)));
     }
 }

@@ -13,7 +13,7 @@ use super::{
     listen::no_such_resource,
     owners::{Owned, listed_prompts, listed_uris, owner_of_uri, prefix},
     requests::own_params,
-    scope::Scope,
+    scope::EndpointTarget,
     tool_call::to_text,
 };
 use crate::{
@@ -31,7 +31,7 @@ pub(super) struct BoardEndpoint {
 }
 
 impl BoardEndpoint {
-    pub(super) fn new(board: Pegboard, scope: Scope, links: SignInLinks) -> Self {
+    pub(super) fn new(board: Pegboard, scope: EndpointTarget, links: SignInLinks) -> Self {
         Self {
             core: Arc::new(Core::new(board, scope, links)),
         }
@@ -40,11 +40,11 @@ impl BoardEndpoint {
     fn describe_for(&self, client: &Arc<Client>) -> Result<Description, RpcError> {
         let tools = self.core.tools(client)?;
         let of_view = match &self.core.scope {
-            Scope::View(name) => {
+            EndpointTarget::View(name) => {
                 let settings = self.core.board.gateway_settings();
                 settings.views.get(name).and_then(|view| view.description.clone())
             }
-            Scope::Board | Scope::Server(_) | Scope::Approved(_) => None,
+            EndpointTarget::Board | EndpointTarget::Server(_) | EndpointTarget::Approved(_) => None,
         };
         let of_servers = tools.toolset.instructions(&Instructions::default());
         let texts = [of_view, Some(of_servers), self.unconnected(&tools.toolset)];
@@ -247,7 +247,7 @@ impl Service for BoardEndpoint {
         Box::pin(async move { self.core.hand_over(self.answer(&request, &exchange).await) })
     }
 
-    fn notified(&self, client: &Arc<Client>, notification: Notification) {
+    fn on_notification(&self, client: &Arc<Client>, notification: Notification) {
         self.core.notified(client, &notification);
     }
 

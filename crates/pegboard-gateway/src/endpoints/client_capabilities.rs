@@ -31,7 +31,7 @@ pub(super) struct ForServers {
 
 impl LastCapabilities {
     /// Returns what servers are told of this client.
-    pub(super) fn get(&self, client: &Client) -> ForServers {
+    pub(super) fn convert(&self, client: &Client) -> ForServers {
         let declared = client.capabilities();
         let mut last = self.0.lock();
         if let Some((known, converted)) = &*last

@@ -9,9 +9,7 @@ use std::{
     time::Duration,
 };
 
-use pegboard::{
-    Pegboard, Principal, Toolset, View, board::GatewaySettings, config::TokenConfig, credential::CallerRights,
-};
+use pegboard::{Pegboard, Principal, Toolset, board::GatewaySettings, credential::CallerRights};
 use pegboard_base::sync::Mutex;
 use tokio::time::Instant;
 
@@ -21,7 +19,7 @@ use super::{
     confirmations::Confirmations,
     hosts::ClientHost,
     open_exchanges::{Audience, OpenExchanges},
-    scope::Scope,
+    scope::EndpointTarget,
     wanted_logs::WantedLevels,
 };
 use crate::{
@@ -41,12 +39,12 @@ const FIRST_PATIENCE: Duration = Duration::from_secs(8);
 
 /// Whose requests, toolsets and tasks belong together: those of a principal whose access tokens have the same rights.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub(super) struct Owner {
+pub(super) struct PrincipalKey {
     principal: Option<Principal>,
     rights: Option<CallerRights>,
 }
 
-impl Owner {
+impl PrincipalKey {
     pub(super) fn from_client(client: &Client) -> Self {
         Self {
             principal: client.principal().cloned(),
@@ -82,7 +80,7 @@ pub(super) struct ClientTools {
 impl ClientTools {
     pub(super) fn open(
         board: &Pegboard,
-        scope: &Scope,
+        scope: &EndpointTarget,
         client: &Client,
         audience: Audience,
     ) -> Result<Arc<Self>, RpcError> {
@@ -96,14 +94,19 @@ impl ClientTools {
             .view(board)?
             .name(format!("{}#{number}", scope.label()))
             .host(ClientHost::new(exchanges.clone()));
-        if let Scope::Approved(_) = scope {
+        if let EndpointTarget::Approved(_) = scope {
             view = view.approver(ApprovedBefore);
         } else if !board.has_approver() {
             view = view.approver(ClientApprover::new(exchanges.clone()));
         }
         if let Some(principal) = client.principal() {
-            let view_of_token = limit(view, settings.serve.tokens.get(principal.as_str()));
-            view = limits.apply(view_of_token).principal(principal.clone());
+            let of_token = settings
+                .serve
+                .tokens
+                .get(principal.as_str())
+                .map(CallLimits::from_token);
+            view = of_token.unwrap_or_default().apply(view);
+            view = limits.apply(view).principal(principal.clone());
         }
         if let Some(rights) = client.rights() {
             view = view.caller_rights(rights);
@@ -128,7 +131,7 @@ impl ClientTools {
     }
 
     /// Waits until the config says that it should show something else to its client, or limits it otherwise.
-    pub(super) async fn outdated(&self, board: &Pegboard, scope: &Scope, client: &Client) {
+    pub(super) async fn outdated(&self, board: &Pegboard, scope: &EndpointTarget, client: &Client) {
         let mut known = self.settings.clone();
         while self.is_current(board, scope, client) {
             tokio::select! {
@@ -152,21 +155,10 @@ impl ClientTools {
     }
 
     /// Whether it shows what the config says now, with the limits that its client has now.
-    pub(super) fn is_current(&self, board: &Pegboard, scope: &Scope, client: &Client) -> bool {
+    pub(super) fn is_current(&self, board: &Pegboard, scope: &EndpointTarget, client: &Client) -> bool {
         let now = board.gateway_settings();
         let same_tokens = Arc::ptr_eq(&self.settings, &now) || self.settings.serve.tokens == now.serve.tokens;
         same_tokens && self.limits == client.caller().limits() && scope.is_same(&self.settings, &now)
-    }
-}
-
-/// Limits a view as the token of its principal says.
-fn limit(mut view: View, token: Option<&TokenConfig>) -> View {
-    if let Some(rate) = token.and_then(|token| token.rate) {
-        view = view.rate(rate);
-    }
-    match token.and_then(|token| token.concurrent) {
-        Some(most) => view.max_in_flight(most),
-        None => view,
     }
 }
 
@@ -186,7 +178,12 @@ pub(super) struct LegacyClient {
 
 impl LegacyClient {
     /// The client's toolset, opened again if the config says something else now.
-    pub(super) fn tools(&self, board: &Pegboard, scope: &Scope, client: &Client) -> Result<Arc<ClientTools>, RpcError> {
+    pub(super) fn tools(
+        &self,
+        board: &Pegboard,
+        scope: &EndpointTarget,
+        client: &Client,
+    ) -> Result<Arc<ClientTools>, RpcError> {
         let mut tools = self.tools.lock();
         if let Some(tools) = &*tools
             && tools.is_current(board, scope, client)

@@ -9,7 +9,7 @@ use pegboard_protocol::{code, method};
 use super::{
     client_tools::{ClientTools, LegacyClient},
     own_tasks::OwnTasks,
-    scope::Scope,
+    scope::EndpointTarget,
     shared_tools::SharedTools,
     task_inputs::TaskInputs,
 };
@@ -22,7 +22,7 @@ use crate::{
 #[derive(Debug)]
 pub(super) struct Core {
     pub(super) board: Pegboard,
-    pub(super) scope: Scope,
+    pub(super) scope: EndpointTarget,
     /// The links to the pages on which people sign in.
     pub(super) links: SignInLinks,
     shared: SharedTools,
@@ -33,7 +33,7 @@ pub(super) struct Core {
 }
 
 impl Core {
-    pub(super) fn new(board: Pegboard, scope: Scope, links: SignInLinks) -> Self {
+    pub(super) fn new(board: Pegboard, scope: EndpointTarget, links: SignInLinks) -> Self {
         Self {
             board,
             scope,

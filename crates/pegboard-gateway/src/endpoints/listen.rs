@@ -17,7 +17,7 @@ use tokio::sync::{mpsc, oneshot};
 use tokio_util::task::AbortOnDropHandle;
 
 use super::{
-    client_tools::{ClientTools, Owner},
+    client_tools::{ClientTools, PrincipalKey},
     confirmations::Confirmed,
     core::Core,
     failures::request_failed,
@@ -233,7 +233,7 @@ impl EventCollector {
                 other(notification::ELICITATION_COMPLETE, json!({ "elicitationId": id }))
             }
             ServerEvent::TaskStatus { id, params } => {
-                let owner = Owner::from_client(&self.client);
+                let owner = PrincipalKey::from_client(&self.client);
                 let Some(own) = self.core.tasks.id_of(&owner, server, id) else {
                     return true;
                 };
@@ -252,7 +252,9 @@ impl EventCollector {
     fn with_own_task(&self, server: &str, params: &Value) -> Value {
         let mut params = params.clone();
         replace_related(&mut params, |theirs| {
-            self.core.tasks.id_of(&Owner::from_client(&self.client), server, theirs)
+            self.core
+                .tasks
+                .id_of(&PrincipalKey::from_client(&self.client), server, theirs)
         });
         params
     }

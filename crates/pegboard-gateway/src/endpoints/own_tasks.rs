@@ -5,7 +5,7 @@ use std::collections::{HashMap, VecDeque};
 use bytes::Bytes;
 use pegboard_base::sync::Mutex;
 
-use super::{client_tools::Owner, request_state::KeptText};
+use super::{client_tools::PrincipalKey, request_state::KeptText};
 
 /// The most tasks of a principal that are listed. The oldest are forgotten first; their ids stay valid.
 const MAX_TASKS: usize = 256;
@@ -16,7 +16,7 @@ const MAX_RESULTS: usize = 8 << 20;
 
 /// The tasks that were started at one endpoint, by principal and rights.
 #[derive(Debug, Default)]
-pub(super) struct OwnTasks(Mutex<HashMap<Owner, VecDeque<OwnTask>>>);
+pub(super) struct OwnTasks(Mutex<HashMap<PrincipalKey, VecDeque<OwnTask>>>);
 
 /// A task that a client has started.
 #[derive(Clone, Debug)]
@@ -30,7 +30,7 @@ pub(super) struct OwnTask {
 
 impl OwnTasks {
     /// Remembers a task.
-    pub(super) fn add(&self, owner: &Owner, task: OwnTask) {
+    pub(super) fn add(&self, owner: &PrincipalKey, task: OwnTask) {
         let mut all = self.0.lock();
         if all.len() >= MAX_PRINCIPALS && !all.contains_key(owner) {
             // Lists are a convenience; one principal's must not cost another its memory.
@@ -48,7 +48,7 @@ impl OwnTasks {
     }
 
     /// The principal's tasks, oldest first.
-    pub(super) fn list(&self, owner: &Owner) -> Vec<OwnTask> {
+    pub(super) fn list(&self, owner: &PrincipalKey) -> Vec<OwnTask> {
         let all = self.0.lock();
         all.get(owner)
             .map(|tasks| tasks.iter().cloned().collect())
@@ -56,13 +56,13 @@ impl OwnTasks {
     }
 
     /// The principal's task with this id.
-    pub(super) fn find(&self, owner: &Owner, id: &str) -> Option<OwnTask> {
+    pub(super) fn find(&self, owner: &PrincipalKey, id: &str) -> Option<OwnTask> {
         let all = self.0.lock();
         all.get(owner)?.iter().find(|task| task.id == id).cloned()
     }
 
     /// The client's id of the principal's task that a server calls `text`.
-    pub(super) fn id_of(&self, owner: &Owner, server: &str, text: &str) -> Option<String> {
+    pub(super) fn id_of(&self, owner: &PrincipalKey, server: &str, text: &str) -> Option<String> {
         let all = self.0.lock();
         let task = all
             .get(owner)?
@@ -95,16 +95,16 @@ mod tests {
     fn each_principal_sees_the_tasks_of_its_own_rights_only() {
         let tasks = OwnTasks::default();
         let [reads, writes] = [1, 2].map(|digest| Some(CallerRights::new([digest; 32])));
-        let ada = Owner::new(Some("ada"), reads);
+        let ada = PrincipalKey::new(Some("ada"), reads);
         tasks.add(&ada, task(1, 0));
         assert_eq!(tasks.list(&ada).len(), 1);
         assert!(tasks.find(&ada, "sealed-1").is_some());
         assert_eq!(tasks.id_of(&ada, "s", "1").as_deref(), Some("sealed-1"));
         for other in [
-            Owner::new(Some("bob"), reads),
-            Owner::new(None, reads),
-            Owner::new(Some("ada"), writes),
-            Owner::new(Some("ada"), None),
+            PrincipalKey::new(Some("bob"), reads),
+            PrincipalKey::new(None, reads),
+            PrincipalKey::new(Some("ada"), writes),
+            PrincipalKey::new(Some("ada"), None),
         ] {
             assert!(tasks.list(&other).is_empty(), "{other:?}");
             assert!(tasks.find(&other, "sealed-1").is_none(), "{other:?}");
@@ -114,7 +114,7 @@ mod tests {
 
     #[test]
     fn their_number_and_their_results_are_bounded() {
-        let (tasks, anyone) = (OwnTasks::default(), Owner::new(None, None));
+        let (tasks, anyone) = (OwnTasks::default(), PrincipalKey::new(None, None));
         for id in 0..MAX_TASKS + 3 {
             tasks.add(&anyone, task(id, 0));
         }

@@ -52,7 +52,7 @@ impl Core {
         params: &RawValue,
         exchange: &Exchange,
     ) -> Forwarded {
-        let capabilities = tools.capabilities.get(exchange.client());
+        let capabilities = tools.capabilities.convert(exchange.client());
         let id = tools.exchanges.request_id();
         let mut forwarding = Forwarding::new().capabilities(capabilities.json).id(&*id);
         if exchange.client().version().is_modern() {

@@ -5,7 +5,7 @@ use std::{collections::HashMap, sync::Arc};
 use pegboard::{Pegboard, Principal, ServerName, board::GatewaySettings};
 use pegboard_base::sync::RwLock;
 
-use super::{board::BoardEndpoint, scope::Scope, server::ServerEndpoint};
+use super::{board::BoardEndpoint, scope::EndpointTarget, server::ServerEndpoint};
 use crate::{
     door::Caller,
     protocol::{Endpoint, Limits, Sealer, Service},
@@ -39,7 +39,7 @@ impl BoardEndpoints {
     /// Creates the endpoints of a board, which should have [`GatewayHost`](crate::GatewayHost) as its host.
     pub fn new(board: Pegboard, sealer: Sealer) -> Self {
         let (sealer, links) = (Arc::new(sealer), SignInLinks::default());
-        let whole = BoardEndpoint::new(board.clone(), Scope::Board, links.clone());
+        let whole = BoardEndpoint::new(board.clone(), EndpointTarget::Board, links.clone());
         let whole = endpoint("/mcp", whole, &sealer);
         let known = RwLock::new(KnownEndpoints {
             settings: board.gateway_settings(),
@@ -96,8 +96,11 @@ impl BoardEndpoints {
             PathTarget::Board => Some(known.board.clone()),
             PathTarget::View(name) if settings.views.contains_key(name) => {
                 let create = || {
-                    let service =
-                        BoardEndpoint::new(self.board.clone(), Scope::View(name.to_owned()), self.links.clone());
+                    let service = BoardEndpoint::new(
+                        self.board.clone(),
+                        EndpointTarget::View(name.to_owned()),
+                        self.links.clone(),
+                    );
                     endpoint(&format!("/mcp/view/{name}"), service, &self.sealer)
                 };
                 Some(known.views.entry(name.to_owned()).or_insert_with(create).clone())

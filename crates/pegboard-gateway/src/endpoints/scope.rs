@@ -9,7 +9,7 @@ use crate::protocol::RpcError;
 
 /// The part of the board that an endpoint shows.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub(super) enum Scope {
+pub(super) enum EndpointTarget {
     /// All servers.
     Board,
     /// A view of the config.
@@ -20,7 +20,7 @@ pub(super) enum Scope {
     Approved(ServerName),
 }
 
-impl Scope {
+impl EndpointTarget {
     /// Creates the view that shows it. Results are as the config of their servers or the view says. Clients that ask for
     /// approval themselves are commands of this program: they have the same config, and apply these settings and the grants of their views.
     pub(super) fn view(&self, board: &Pegboard) -> Result<View, RpcError> {

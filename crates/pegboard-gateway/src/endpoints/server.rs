@@ -20,7 +20,7 @@ use super::{
     core::Core,
     definitions::{self, ToolStyle},
     failures::request_failed,
-    scope::Scope,
+    scope::EndpointTarget,
 };
 use crate::{
     protocol::{
@@ -52,7 +52,7 @@ pub(super) struct ServerEndpoint {
 impl ServerEndpoint {
     pub(super) fn new(board: Pegboard, server: ServerName, links: SignInLinks) -> Self {
         Self {
-            core: Arc::new(Core::new(board, Scope::Server(server.clone()), links)),
+            core: Arc::new(Core::new(board, EndpointTarget::Server(server.clone()), links)),
             server,
             is_requested: AtomicBool::new(false),
         }
@@ -63,7 +63,7 @@ impl ServerEndpoint {
         Self {
             core: Arc::new(Core::new(
                 board,
-                Scope::Approved(server.clone()),
+                EndpointTarget::Approved(server.clone()),
                 SignInLinks::default(),
             )),
             server,
@@ -74,7 +74,7 @@ impl ServerEndpoint {
     /// How long a handshake and a listing wait for the server.
     fn patience(&self) -> (Duration, Duration) {
         match self.core.scope {
-            Scope::Approved(_) => (LOCAL_PATIENCE, LOCAL_PATIENCE),
+            EndpointTarget::Approved(_) => (LOCAL_PATIENCE, LOCAL_PATIENCE),
             _ => (HANDSHAKE_PATIENCE, PATIENCE),
         }
     }
@@ -113,7 +113,7 @@ impl ServerEndpoint {
     fn not_described(&self, failure: &Failure) -> RpcError {
         let error = request_failed(failure);
         match self.core.scope {
-            Scope::Approved(_) => error.data(json!({ meta::pegboard::FAILURE: failure })),
+            EndpointTarget::Approved(_) => error.data(json!({ meta::pegboard::FAILURE: failure })),
             _ => error,
         }
     }
@@ -201,7 +201,7 @@ impl Service for ServerEndpoint {
         Box::pin(async move { self.core.hand_over(self.answer(&request, &exchange).await) })
     }
 
-    fn notified(&self, client: &Arc<Client>, notification: Notification) {
+    fn on_notification(&self, client: &Arc<Client>, notification: Notification) {
         self.core.notified(client, &notification);
     }
 

@@ -6,9 +6,9 @@ use pegboard::Pegboard;
 use tokio::time::Instant;
 
 use super::{
-    client_tools::{ClientTools, Owner},
+    client_tools::{ClientTools, PrincipalKey},
     open_exchanges::Audience,
-    scope::Scope,
+    scope::EndpointTarget,
     toolset_cache::{CachedToolset, ToolsetCache},
 };
 use crate::{
@@ -18,12 +18,17 @@ use crate::{
 
 /// The toolsets of an endpoint, by owner. Clients with other limits have toolsets of their own.
 #[derive(Debug, Default)]
-pub(super) struct SharedTools(ToolsetCache<(Owner, CallLimits), Arc<ClientTools>>);
+pub(super) struct SharedTools(ToolsetCache<(PrincipalKey, CallLimits), Arc<ClientTools>>);
 
 impl SharedTools {
     /// Returns the toolset of an owner's modern clients. Opens one if there is none or the config has changed.
-    pub(super) fn get(&self, board: &Pegboard, scope: &Scope, client: &Client) -> Result<Arc<ClientTools>, RpcError> {
-        let key = (Owner::from_client(client), client.caller().limits());
+    pub(super) fn get(
+        &self,
+        board: &Pegboard,
+        scope: &EndpointTarget,
+        client: &Client,
+    ) -> Result<Arc<ClientTools>, RpcError> {
+        let key = (PrincipalKey::from_client(client), client.caller().limits());
         let current = self.0.get(&key, client.caller(), |tools| {
             tools.is_current(board, scope, client).then(|| tools.clone())
         });
@@ -75,7 +80,7 @@ mod tests {
             };
             Client::new(caller, Version::V2026_07_28, Bytes::new(), Bytes::new())
         };
-        let open = |principal| shared.get(&board, &Scope::Board, &client(principal)).unwrap();
+        let open = |principal| shared.get(&board, &EndpointTarget::Board, &client(principal)).unwrap();
         open(Some(Principal::new("ada"))).keep_for_task(Some(Duration::from_secs(3600)));
         open(None);
         let kept = || shared.0.len();
@@ -99,7 +104,7 @@ mod tests {
     async fn a_toolset_ends_with_the_last_token_that_it_was_used_with() {
         let board = Pegboard::builder(Config::default()).open();
         let shared = SharedTools::default();
-        let open = |client: &Client| shared.get(&board, &Scope::Board, client).unwrap();
+        let open = |client: &Client| shared.get(&board, &EndpointTarget::Board, client).unwrap();
         let kept = || shared.0.len();
         let soon = || tokio::time::sleep(Duration::from_millis(1));
         let (first, second, other) = (client_of("ada"), client_of("ada"), client_of("bob"));
@@ -107,7 +112,7 @@ mod tests {
             open(client);
         }
         assert_eq!(kept(), 2);
-        first.caller().revoked.cancel();
+        first.caller().revoked.revoke();
         soon().await;
         assert_eq!(kept(), 2, "another token of the same owner is still good");
         second.caller().revoked.expire();
@@ -119,7 +124,7 @@ mod tests {
         assert_eq!(kept(), 1, "its client may come back for the task");
         let removed = client_of("eve");
         open(&removed).keep_for_task(None);
-        removed.caller().revoked.cancel();
+        removed.caller().revoked.revoke();
         soon().await;
         assert_eq!(kept(), 1, "the tasks of a removed token end with it");
     }

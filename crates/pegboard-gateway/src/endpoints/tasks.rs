@@ -20,7 +20,7 @@ use serde_json::{Map, Value, json};
 use tokio_util::task::AbortOnDropHandle;
 
 use super::{
-    client_tools::{ClientTools, Owner},
+    client_tools::{ClientTools, PrincipalKey},
     core::Core,
     failures::{call_failed, request_failed},
     own_tasks::OwnTask,
@@ -212,7 +212,7 @@ impl Core {
         exchange: &Exchange,
     ) -> Answer {
         let known = find(&tools.toolset, &call.name).await?;
-        let capabilities = tools.capabilities.get(exchange.client());
+        let capabilities = tools.capabilities.convert(exchange.client());
         let mut forwarding = Forwarding::new().capabilities(capabilities.json).returns_tasks();
         if known.era != Some(Era::Modern) {
             let task = params.field("task").unwrap_or_default();
@@ -291,7 +291,7 @@ impl Core {
             kept,
             result: at_once,
         };
-        self.tasks.add(&Owner::from_client(exchange.client()), own);
+        self.tasks.add(&PrincipalKey::from_client(exchange.client()), own);
         Ok(RawResult::from_text(to_text(&created)?.into(), is_modern))
     }
 
@@ -357,7 +357,7 @@ impl Core {
 
     /// Answers a request about a call that was answered at once.
     fn finished_request(&self, method: &str, id: &str, exchange: &Exchange) -> Answer {
-        let owner = Owner::from_client(exchange.client());
+        let owner = PrincipalKey::from_client(exchange.client());
         let found = self.tasks.find(&owner, id).and_then(|task| task.result);
         let Some((result, at)) = found else {
             return Err(RpcError::invalid_params(
@@ -375,7 +375,7 @@ impl Core {
 
     /// Lists the client's own tasks. Those that their servers no longer know are left out.
     async fn list_tasks(&self, tools: &ClientTools, params: &Params, exchange: &Exchange) -> Answer {
-        let own = self.tasks.list(&Owner::from_client(exchange.client()));
+        let own = self.tasks.list(&PrincipalKey::from_client(exchange.client()));
         let (own, next) = page(&own, params)?;
         let asked = stream::iter(own.to_vec()).map(|task| self.listed_task(tools, task, exchange));
         let tasks: Vec<Option<Value>> = asked.buffered(CONCURRENT).collect().await;

@@ -26,7 +26,7 @@ use super::{
     mirrored,
     pass_on::{server_error, unknown_outcome},
     request_state::{KeptKind, KeptText, unseal_state},
-    scope::Scope,
+    scope::EndpointTarget,
     sign_in_offers::{Need, Offered},
 };
 use crate::protocol::{Answer, Exchange, Params, RawResult, Request, RpcError};
@@ -61,7 +61,7 @@ impl Core {
             return Box::pin(self.or_sign_in_link(&tools, server.as_ref(), &request.method, answer, exchange)).await;
         }
         call = call.delivery(exchange.delivery());
-        let capabilities = tools.capabilities.get(exchange.client());
+        let capabilities = tools.capabilities.convert(exchange.client());
         let mut forwarding = Forwarding::new().capabilities(capabilities.json);
         forwarding.returns_input_requests = is_modern;
         forwarding.returns_tasks = capabilities.takes_tasks;
@@ -130,7 +130,9 @@ impl Core {
                 };
                 Err(lacking().unwrap_or_else(explained))
             }
-            Forwarded::Failed(failure) if matches!(self.scope, Scope::Approved(_)) => call_of_command_failed(&failure),
+            Forwarded::Failed(failure) if matches!(self.scope, EndpointTarget::Approved(_)) => {
+                call_of_command_failed(&failure)
+            }
             Forwarded::Failed(failure) => call_failed(&failure, || tools.toolset.is_built_in(&name)),
             _ => Err(unknown_outcome()),
         }
@@ -139,8 +141,8 @@ impl Core {
     /// The result of a server that is no success. The commands of the user believe what it says of failures, so only ours may say it.
     pub(super) fn answer_from_server(&self, result: RawResult) -> Answer {
         match self.scope {
-            Scope::Approved(_) => unmarked(&result),
-            Scope::Board | Scope::View(_) | Scope::Server(_) => Ok(result),
+            EndpointTarget::Approved(_) => unmarked(&result),
+            EndpointTarget::Board | EndpointTarget::View(_) | EndpointTarget::Server(_) => Ok(result),
         }
     }
 

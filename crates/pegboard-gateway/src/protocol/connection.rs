@@ -68,8 +68,8 @@ impl Connection {
                 }
                 Err(refusal) => self.send(refusal).await,
             },
-            Ok(Incoming::One(message)) => self.take(message),
-            Ok(Incoming::Batch(batch)) => self.batch(batch).await,
+            Ok(Incoming::One(message)) => self.handle_message(message),
+            Ok(Incoming::Batch(batch)) => self.handle_batch(batch).await,
             Err(broken) => self.send(refusal(&broken)).await,
         }
     }
@@ -110,12 +110,12 @@ impl Connection {
     /// Waits until the token of the client is good no longer, and then until the requests in flight are answered: with their results if the
     /// token has expired, and with errors if it is withdrawn.
     pub(crate) async fn drain_after(&self, revoked: &Revocation) {
-        revoked.cancelled().await;
+        revoked.wait_ended().await;
         self.peer.end_listening();
         if revoked.has_expired() {
             tokio::select! {
                 () = self.drain(EarlyEnd::TokenExpired) => return,
-                () = revoked.withdrawn() => {}
+                () = revoked.wait_revoked() => {}
             }
         }
         // Each request notices by itself that the token is withdrawn.
@@ -138,7 +138,7 @@ impl Connection {
     }
 
     /// Handles a batch, which only 2025-03-26 has. Its responses are sent together.
-    async fn batch(&self, batch: Vec<Result<Message, Broken>>) {
+    async fn handle_batch(&self, batch: Vec<Result<Message, Broken>>) {
         if !self.peer.allows_batches() {
             let error = RpcError::new(code::INVALID_REQUEST, "this protocol version has no batches");
             return self.send(Outgoing::error(None, &error)).await;
@@ -150,7 +150,7 @@ impl Connection {
                     Ok(running) => started.push(running),
                     Err(refusal) => responses.push(refusal),
                 },
-                Ok(message) => self.take(message),
+                Ok(message) => self.handle_message(message),
                 Err(broken) => responses.push(refusal(&broken)),
             }
         }
@@ -178,10 +178,10 @@ impl Connection {
     }
 
     /// Takes a notification or a response.
-    fn take(&self, message: Message) {
+    fn handle_message(&self, message: Message) {
         match message {
-            Message::Notification(notification) => self.peer.notified(notification),
-            Message::Response { id, outcome } => self.peer.answered(&id, outcome),
+            Message::Notification(notification) => self.peer.handle_notification(notification),
+            Message::Response { id, outcome } => self.peer.handle_response(&id, outcome),
             Message::Request(_) => {}
         }
     }
@@ -203,7 +203,7 @@ async fn answer(running: Running, outbox: mpsc::Sender<Outgoing>, unread: Unread
     let (response, entry) = finish(running, &outbox).await;
     let Some(response) = response else { return };
     tokio::select! {
-        response = unread.admit(response, &id) => respond(&outbox, (Some(response), entry)).await,
+        response = unread.acquire_room(response, &id) => respond(&outbox, (Some(response), entry)).await,
         () = outbox.closed() => {}
     }
 }

@@ -104,7 +104,7 @@ impl Endpoint {
         let meta = RequestMeta::read(&request.params);
         if meta.is_modern() || &*request.method == method::SERVER_DISCOVER {
             let (client, wants) = meta.modern(peer.caller())?;
-            let client = self.permitted(Arc::new(client), &request)?;
+            let client = self.authorize(Arc::new(client), &request)?;
             return self.modern(client, wants, request, Some(peer));
         }
         self.legacy(peer, meta, request)
@@ -113,13 +113,13 @@ impl Endpoint {
     /// Starts a modern request that belongs to no connection.
     pub(crate) fn start_modern(&self, caller: &Caller, request: Request) -> Result<Running, RpcError> {
         let (client, wants) = RequestMeta::read(&request.params).modern(caller)?;
-        let client = self.permitted(Arc::new(client), &request)?;
+        let client = self.authorize(Arc::new(client), &request)?;
         self.modern(client, wants, request, None)
     }
 
     /// Returns the client if its scopes allow the request.
-    fn permitted(&self, client: Arc<Client>, request: &Request) -> Result<Arc<Client>, RpcError> {
-        match scope_check::check(client.caller().scopes, &request.method) {
+    fn authorize(&self, client: Arc<Client>, request: &Request) -> Result<Arc<Client>, RpcError> {
+        match scope_check::authorize(client.caller().scopes, &request.method) {
             Ok(()) => Ok(client),
             Err(error) => {
                 self.service.refused(&client, request, &error.message);
@@ -129,12 +129,12 @@ impl Endpoint {
     }
 
     fn initialize(&self, peer: &Arc<Peer>, request: Request) -> Result<Running, RpcError> {
-        peer.check(&request.id)?;
+        peer.check_registration(&request.id)?;
         let client = Arc::new(handshake::client(peer.caller(), &request.params)?);
         // Stored before the response is ready, so that a request right behind finds it.
-        peer.settle(client.clone());
-        let shared = self.shared(client.clone(), Wants::default(), &request, Some(peer));
-        let entry = peer.enter(&request.id, &shared)?;
+        peer.set_client(client.clone());
+        let shared = self.new_exchange(client.clone(), Wants::default(), &request, Some(peer));
+        let entry = peer.register(&request.id, &shared)?;
         let service = self.service.clone();
         let work = async move {
             let description = service.describe(&client).await?;
@@ -146,7 +146,7 @@ impl Endpoint {
     fn legacy(&self, peer: &Arc<Peer>, meta: RequestMeta, request: Request) -> Result<Running, RpcError> {
         let client = match (peer.client(), &*request.method) {
             (client, method::PING) => {
-                peer.check(&request.id)?;
+                peer.check_registration(&request.id)?;
                 drop(client);
                 return Ok(Running::answered(request.id, empty()));
             }
@@ -155,15 +155,15 @@ impl Endpoint {
                 return Err(RpcError::new(code::INVALID_REQUEST, message));
             }
             (Some(_), method::LOGGING_SET_LEVEL) => {
-                peer.check(&request.id)?;
+                peer.check_registration(&request.id)?;
                 let outcome = set_level(peer, &request);
                 return Ok(Running::answered(request.id, outcome));
             }
             (Some(_), method::SUBSCRIPTIONS_LISTEN) => return Err(RpcError::method_not_found(&request.method)),
-            (Some(client), _) => self.permitted(client, &request)?,
+            (Some(client), _) => self.authorize(client, &request)?,
         };
-        let shared = self.shared(client, meta.wants(peer.level()), &request, Some(peer));
-        let entry = peer.enter(&request.id, &shared)?;
+        let shared = self.new_exchange(client, meta.wants(peer.level()), &request, Some(peer));
+        let entry = peer.register(&request.id, &shared)?;
         let (id, service, exchange) = (request.id.clone(), self.service.clone(), Exchange(shared.clone()));
         let work: BoxFuture<'static, Answer> = match &*request.method {
             method::RESOURCES_SUBSCRIBE => Box::pin(subscribe(service, peer.clone(), request, exchange)),
@@ -191,11 +191,11 @@ impl Endpoint {
         {
             return self.resume(&client, wants, &parked, request, modern, peer);
         }
-        let shared = self.shared(client, wants, &request, None);
+        let shared = self.new_exchange(client, wants, &request, None);
         if let Some(answers) = request.params.field("inputResponses") {
             shared.stream.give(answers_of(&answers).collect());
         }
-        let entry = peer.map(|peer| peer.enter(&request.id, &shared)).transpose()?;
+        let entry = peer.map(|peer| peer.register(&request.id, &shared)).transpose()?;
         let (id, service, exchange) = (request.id.clone(), self.service.clone(), Exchange(shared.clone()));
         let work: BoxFuture<'static, Answer> = match &*request.method {
             method::SERVER_DISCOVER => {
@@ -239,7 +239,7 @@ impl Endpoint {
     ) -> Result<Running, RpcError> {
         let origin = ParkedOrigin::new(modern.peer, &request.method, &request.params);
         let call = self.parked.attach(parked, client, &origin, wants)?;
-        let entry = match peer.map(|peer| peer.enter(&request.id, &call.shared)).transpose() {
+        let entry = match peer.map(|peer| peer.register(&request.id, &call.shared)).transpose() {
             Ok(entry) => entry,
             Err(error) => {
                 // The state stays good for a request with a free id.
@@ -257,7 +257,7 @@ impl Endpoint {
     }
 
     /// `peer` is the one that is asked questions: that of a legacy request.
-    fn shared(
+    fn new_exchange(
         &self,
         client: Arc<Client>,
         wants: Wants,

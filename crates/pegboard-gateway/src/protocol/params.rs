@@ -38,7 +38,7 @@ struct TextRange {
 
 impl TextRange {
     /// `None` for a text of more than 4 GiB, which no wire accepts.
-    fn new(range: &Range<usize>) -> Option<Self> {
+    fn try_new(range: &Range<usize>) -> Option<Self> {
         Some(Self {
             start: u32::try_from(range.start).ok()?,
             end: u32::try_from(range.end).ok()?,
@@ -61,7 +61,7 @@ impl Params {
                 has_unnoted = true;
                 continue;
             };
-            let place = TextRange::new(&field.value).ok_or_else(too_long)?;
+            let place = TextRange::try_new(&field.value).ok_or_else(too_long)?;
             if noted[index].replace(place).is_some() {
                 let key = NOTED[index];
                 return Err(RpcError::invalid_params(format!(
@@ -159,7 +159,7 @@ fn note_meta(json: &[u8], meta: TextRange) -> ([Option<TextRange>; NOTED_META.le
             continue;
         };
         let start = meta.range().start;
-        let place = TextRange::new(&(start + field.value.start..start + field.value.end));
+        let place = TextRange::try_new(&(start + field.value.start..start + field.value.end));
         noted[index] = noted[index].or(place);
     }
     (noted, has_unnoted)

@@ -111,7 +111,7 @@ impl Peer {
     }
 
     /// Handles a notification of the client.
-    pub(crate) fn notified(&self, notification: Notification) {
+    pub(crate) fn handle_notification(&self, notification: Notification) {
         match &*notification.method {
             notification::CANCELLED => {
                 if let Some(id) = notification.params.field("requestId") {
@@ -122,14 +122,14 @@ impl Peer {
             _ => {
                 let client = self.state.lock().client.clone();
                 if let Some(client) = client {
-                    self.service.notified(&client, notification);
+                    self.service.on_notification(&client, notification);
                 }
             }
         }
     }
 
     /// Handles the client's response to a question.
-    pub(crate) fn answered(&self, id: &str, outcome: Result<Bytes, RpcError>) {
+    pub(crate) fn handle_response(&self, id: &str, outcome: Result<Bytes, RpcError>) {
         self.questions.answered(id, outcome);
     }
 
@@ -168,7 +168,7 @@ impl Peer {
     }
 
     /// Stores the client of a handshake. A second handshake starts anew.
-    pub(super) fn settle(&self, client: Arc<Client>) {
+    pub(super) fn set_client(&self, client: Arc<Client>) {
         self.level.set(None);
         let mut state = self.state.lock();
         state.client = Some(client);
@@ -190,7 +190,11 @@ impl Peer {
     }
 
     /// Lists a request as in flight. Refuses an id that is taken, and one request too many.
-    pub(super) fn enter(self: &Arc<Self>, id: &RequestId, shared: &Arc<ExchangeState>) -> Result<InFlight, RpcError> {
+    pub(super) fn register(
+        self: &Arc<Self>,
+        id: &RequestId,
+        shared: &Arc<ExchangeState>,
+    ) -> Result<InFlight, RpcError> {
         let mut state = self.state.lock();
         self.check_entry(&state, id)?;
         state.in_flight.insert(id.clone(), shared.clone());
@@ -202,7 +206,7 @@ impl Peer {
     }
 
     /// Refuses a request that [`Peer::enter`] would refuse, if it is answered at once.
-    pub(super) fn check(&self, id: &str) -> Result<(), RpcError> {
+    pub(super) fn check_registration(&self, id: &str) -> Result<(), RpcError> {
         self.check_entry(&self.state.lock(), id)
     }
 

@@ -224,7 +224,7 @@ impl Running {
     /// Why the request ends now, whether its work is done or not. Does not lock.
     fn early_end(&self, shared: &ExchangeState) -> Option<EarlyEnd> {
         let is_halted = || self.halt.as_ref().is_some_and(|halt| halt.load(Ordering::Acquire));
-        let is_withdrawn = || shared.client.caller().revoked.is_withdrawn();
+        let is_withdrawn = || shared.client.caller().revoked.is_revoked();
         let end = shared.stream.early_end();
         end.or_else(|| is_withdrawn().then_some(EarlyEnd::TokenWithdrawn))
             .or_else(|| is_halted().then_some(EarlyEnd::Stopping))

@@ -6,8 +6,8 @@ use serde_json::json;
 use crate::door::{Scope, Scopes};
 
 /// Fails if a client with these scopes may not send requests with this method.
-pub(super) fn check(scopes: Scopes, method: &str) -> Result<(), RpcError> {
-    match needed(method) {
+pub(super) fn authorize(scopes: Scopes, method: &str) -> Result<(), RpcError> {
+    match required_scope(method) {
         Some(scope) if !scopes.contains(scope) => Err(refusal(scope)),
         _ => Ok(()),
     }
@@ -16,7 +16,7 @@ pub(super) fn check(scopes: Scopes, method: &str) -> Result<(), RpcError> {
 /// The scope that a method needs; `None` if it belongs to the connection itself.
 ///
 /// A method that is not known here may run anything.
-fn needed(method: &str) -> Option<Scope> {
+fn required_scope(method: &str) -> Option<Scope> {
     match method {
         method::TOOLS_CALL => Some(Scope::Call),
         method::INITIALIZE | method::PING | method::SERVER_DISCOVER | method::LOGGING_SET_LEVEL => None,
@@ -59,16 +59,16 @@ mod tests {
             ("vendor/anything", Some(Scope::Call)),
             ("", Some(Scope::Call)),
         ] {
-            assert_eq!(needed(method), scope, "{method}");
+            assert_eq!(required_scope(method), scope, "{method}");
         }
     }
 
     #[test]
     fn a_refusal_names_the_scope() {
-        let error = check([Scope::Read, Scope::Admin].into_iter().collect(), "tools/call").unwrap_err();
+        let error = authorize([Scope::Read, Scope::Admin].into_iter().collect(), "tools/call").unwrap_err();
         assert_eq!((error.code, error.data), (-32011, Some(json!({"scope": "call"}))));
         assert!(error.message.contains("`call`"), "{}", error.message);
-        assert!(check(Scopes::OF_A_CLIENT, "tools/call").is_ok());
-        assert!(check([].into_iter().collect(), "ping").is_ok());
+        assert!(authorize(Scopes::DEFAULT, "tools/call").is_ok());
+        assert!(authorize([].into_iter().collect(), "ping").is_ok());
     }
 }

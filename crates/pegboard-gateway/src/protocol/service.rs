@@ -30,7 +30,7 @@ pub trait Service: Send + Sync + 'static {
     fn handle(self: Arc<Self>, request: Request, exchange: Exchange) -> BoxFuture<'static, Answer>;
 
     /// Takes a notification of a client that the protocol itself does not know, such as `notifications/roots/list_changed`.
-    fn notified(&self, client: &Arc<Client>, notification: Notification) {
+    fn on_notification(&self, client: &Arc<Client>, notification: Notification) {
         let _ = (client, notification);
     }
 

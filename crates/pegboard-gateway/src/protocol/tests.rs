@@ -172,14 +172,14 @@ impl Session {
 
     fn tell(&self, method: &str, params: Value) {
         match message(&json!({"jsonrpc": "2.0", "method": method, "params": params})) {
-            Message::Notification(notification) => self.peer.notified(notification),
+            Message::Notification(notification) => self.peer.handle_notification(notification),
             other => panic!("{other:?}"),
         }
     }
 
     fn answer(&self, id: &Value, result: Value) {
         match message(&json!({"jsonrpc": "2.0", "id": id, "result": result})) {
-            Message::Response { id, outcome } => self.peer.answered(&id, outcome),
+            Message::Response { id, outcome } => self.peer.handle_response(&id, outcome),
             other => panic!("{other:?}"),
         }
     }

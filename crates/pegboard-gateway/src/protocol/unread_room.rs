@@ -30,7 +30,7 @@ impl UnreadRoom {
 
     /// Waits for the room of a response, which it takes until it is dropped. A response that is longer than all of it needs all of it. If the
     /// client does not read in time, returns the error that the response to the request `id` was dropped.
-    pub(super) async fn admit(&self, response: Outgoing, id: &str) -> Outgoing {
+    pub(super) async fn acquire_room(&self, response: Outgoing, id: &str) -> Outgoing {
         if !response.is_long() {
             return response;
         }

@@ -49,7 +49,7 @@ impl Activity {
     }
 
     /// Notes that bytes came from the client.
-    pub(super) fn received(&self) {
+    pub(super) fn note_received(&self) {
         if self.phase.load(Ordering::Relaxed) == IDLE {
             self.enter(HEAD);
         }
@@ -62,7 +62,7 @@ impl Activity {
     }
 
     /// Notes that the client does not read.
-    pub(super) fn stalled(&self) {
+    pub(super) fn note_stalled(&self) {
         if self.stalled.load(Ordering::Relaxed) == 0 {
             self.stalled.store(self.now() + 1, Ordering::Relaxed);
         }
@@ -152,14 +152,14 @@ mod tests {
     async fn each_phase_has_its_own_limit() {
         let activity = Activity::new();
         assert_eq!(expires(&activity).await, IDLE_TIME);
-        activity.received();
+        activity.note_received();
         assert_eq!(expires(&activity).await, HEAD_TIME);
         let busy = activity.begin();
-        activity.received();
+        activity.note_received();
         advance(10 * IDLE_TIME).await;
-        activity.stalled();
+        activity.note_stalled();
         advance(Duration::from_secs(1)).await;
-        activity.stalled();
+        activity.note_stalled();
         assert_eq!(expires(&activity).await, WRITE_TIME - Duration::from_secs(1));
         activity.sent();
         drop(busy);

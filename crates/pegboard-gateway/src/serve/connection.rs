@@ -25,7 +25,7 @@ use super::{
     tls,
     watched_stream::WatchedStream,
 };
-use crate::{door::Peer, wire::ResponseBody};
+use crate::{door::TcpPeer, wire::ResponseBody};
 
 /// What is read ahead. A head of [`MAX_HEAD`] fits; hyper refuses one that is longer than this by a part that depends on the network.
 const BUFFER: usize = MAX_HEAD;
@@ -41,7 +41,7 @@ pub(super) async fn serve<S: ClientStream>(
     closing: CancellationToken,
     permit: OwnedSemaphorePermit,
 ) {
-    let open = site.traffic.opened();
+    let open = site.traffic.count_connection();
     let first = closing.run_until_cancelled(timeout(IDLE_TIME, stream.has_input()));
     if matches!(first.await, Some(Ok(true))) {
         let peer = stream.peer().filter(|_| site.door.load().tokens.owner().is_some());
@@ -61,7 +61,7 @@ pub(super) async fn serve<S: ClientStream>(
 
 async fn serve_requests<S>(
     stream: S,
-    (arrival, peer): (Arrival, Option<Peer>),
+    (arrival, peer): (Arrival, Option<TcpPeer>),
     site: Arc<Site>,
     closing: CancellationToken,
 ) where
@@ -116,7 +116,7 @@ async fn serve_requests<S>(
         Err(error) => tracing::debug!(%error, "connection ended badly"),
         Ok(()) if activity.is_stalled() => {
             tracing::warn!("a client does not read its results: its connection is closed, the results are dropped");
-            site.traffic.undelivered();
+            site.traffic.count_undelivered();
         }
         Ok(()) => {}
     }

@@ -72,7 +72,7 @@ pub struct GatewayBuilder {
     wire: Limits,
     in_flight: usize,
     listen: ListenLimits,
-    others: Option<Router>,
+    fallback: Option<Router>,
     tls: Option<Tls>,
     monitor: Monitor,
     sign_in_links: SignInLinks,
@@ -156,7 +156,7 @@ impl Gateway {
         self.change(|settings| {
             is_safe = tokens.are_required() || !settings.tokens.are_required();
             if is_safe {
-                let revoked = tokens.succeed(&settings.tokens);
+                let revoked = tokens.inherit_from(&settings.tokens);
                 settings.tokens = tokens;
                 return revoked;
             }
@@ -246,7 +246,7 @@ impl DoorSettings {
             return Vec::new();
         }
         let mut new = ResourceServer::new(oauth, public_url, self.caller_tokens.clone());
-        let mut revoked = before.map_or_else(Vec::new, |before| new.succeed(&before));
+        let mut revoked = before.map_or_else(Vec::new, |before| new.inherit_from(&before));
         revoked.extend(self.tokens.require());
         self.oauth = Some(Arc::new(new));
         revoked
@@ -273,7 +273,7 @@ impl GatewayBuilder {
                 connections: 12_000,
                 drain: Duration::from_secs(5),
             },
-            others: None,
+            fallback: None,
             tls: None,
             monitor: Monitor::default(),
             sign_in_links: SignInLinks::default(),
@@ -387,8 +387,8 @@ impl GatewayBuilder {
 
     /// Serves all paths that are not the gateway's own. The same checks stand before it, and every request carries its [`Caller`] as an
     /// extension. Scopes are up to the router.
-    pub fn others(mut self, router: Router) -> Self {
-        self.others = Some(router);
+    pub fn fallback(mut self, router: Router) -> Self {
+        self.fallback = Some(router);
         self
     }
 
@@ -422,9 +422,9 @@ impl GatewayBuilder {
             websocket: WebSocketWire::new(self.wire.sessions, self.wire.body, bodies.clone()),
             lines: LinesWire::new(self.wire.sessions, bodies),
             traffic: self.monitor.traffic.clone(),
-            places: Arc::new(Semaphore::new(self.in_flight)),
+            request_permits: Arc::new(Semaphore::new(self.in_flight)),
             max_in_flight: self.in_flight,
-            others: self.others,
+            fallback: self.fallback,
             tls: ArcSwapOption::new(self.tls.as_ref().map(Tls::config)),
             halt: self.monitor.halt.clone(),
             tokens_changed: watch::Sender::new(()),

@@ -50,7 +50,7 @@ pub(super) async fn serve(
         accepting.spawn(accept(listener, site.clone(), permits, closing.clone()));
     }
     shutdown.await;
-    site.traffic.drain();
+    site.traffic.set_draining();
     closing.cancel();
     site.endpoints.stop();
     site.http.end_listening();

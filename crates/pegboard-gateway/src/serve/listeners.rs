@@ -7,7 +7,7 @@ use tokio::{
     net::{TcpListener, TcpStream},
 };
 
-use crate::door::Peer;
+use crate::door::TcpPeer;
 
 /// What a gateway listens on: addresses, and on Unix also sockets for the processes of one user.
 #[derive(Debug, Default)]
@@ -38,7 +38,7 @@ impl Listeners {
 }
 
 /// An extension of requests that come from [`Listeners::local`], for the router of
-/// [`GatewayBuilder::others`](crate::GatewayBuilder::others).
+/// [`GatewayBuilder::fallback`](crate::GatewayBuilder::fallback).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct LocalClient;
@@ -71,7 +71,7 @@ pub(super) trait ClientStream: AsyncRead + AsyncWrite + Send + Unpin + 'static {
     fn into_tcp(self) -> Option<TcpStream>;
 
     /// The other end of a TCP connection on this machine.
-    fn peer(&self) -> Option<Peer>;
+    fn peer(&self) -> Option<TcpPeer>;
 }
 
 impl Accept for TcpListener {
@@ -96,8 +96,8 @@ impl ClientStream for TcpStream {
         Some(self)
     }
 
-    fn peer(&self) -> Option<Peer> {
-        Peer::new(self.peer_addr().ok()?, self.local_addr().ok()?)
+    fn peer(&self) -> Option<TcpPeer> {
+        TcpPeer::new(self.peer_addr().ok()?, self.local_addr().ok()?)
     }
 }
 
@@ -112,7 +112,7 @@ mod local {
 
     use pegboard::LocalPeer;
 
-    use super::{Accept, Arrival, ClientStream, Peer};
+    use super::{Accept, Arrival, ClientStream, TcpPeer};
 
     /// A Unix socket for the processes of one user.
     #[derive(Debug)]
@@ -130,7 +130,7 @@ mod local {
             match stream.peer_cred() {
                 Ok(peer) if peer.uid() == self.uid => {
                     let pid = peer.pid().and_then(|pid| u32::try_from(pid).ok()).unwrap_or_default();
-                    match LocalPeer::for_process(pid, peer.uid()) {
+                    match LocalPeer::look_up_process(pid, peer.uid()) {
                         LocalPeer::User(_) => Ok(Some((stream, Arrival::Local))),
                         LocalPeer::ServerOfAnother => Ok(Some((stream, Arrival::LocalServer))),
                         other => {
@@ -176,7 +176,7 @@ mod local {
             None
         }
 
-        fn peer(&self) -> Option<Peer> {
+        fn peer(&self) -> Option<TcpPeer> {
             None
         }
     }

@@ -11,7 +11,7 @@ use crate::{
 /// The response to a request for the metadata; `None` for another path, and if no access tokens are accepted.
 ///
 /// It is public. It says nothing about which servers and views there are: every name has metadata.
-pub(super) fn metadata(door: &Door, asked: Asked<'_>, method: &Method) -> Option<HttpResponse> {
+pub(super) fn metadata(door: &Door, asked: RequestedUrl<'_>, method: &Method) -> Option<HttpResponse> {
     let path = asked.path.strip_prefix(WELL_KNOWN)?;
     let oauth = door.oauth.as_ref()?;
     let path = path.strip_suffix('/').unwrap_or(path);
@@ -34,7 +34,7 @@ pub(super) fn metadata(door: &Door, asked: Asked<'_>, method: &Method) -> Option
 }
 
 /// The `WWW-Authenticate` header of a refused request; `None` if it is not refused for its token, or no access tokens are accepted.
-pub(super) fn challenge(door: &Door, asked: Asked<'_>, rejection: Rejection) -> Option<HeaderValue> {
+pub(super) fn challenge(door: &Door, asked: RequestedUrl<'_>, rejection: Rejection) -> Option<HeaderValue> {
     if !matches!(
         rejection,
         Rejection::NoToken | Rejection::Token | Rejection::AccessToken(_)
@@ -45,13 +45,13 @@ pub(super) fn challenge(door: &Door, asked: Asked<'_>, rejection: Rejection) -> 
 }
 
 /// The `WWW-Authenticate` header of a request that needs more rights than its access token gives.
-pub(super) fn insufficient(door: &Door, asked: Asked<'_>) -> Option<HeaderValue> {
+pub(super) fn insufficient_scope_challenge(door: &Door, asked: RequestedUrl<'_>) -> Option<HeaderValue> {
     asked.resource(door, |resource| resource.insufficient())
 }
 
 /// How a client has named what it wants.
 #[derive(Clone, Copy)]
-pub(super) struct Asked<'a> {
+pub(super) struct RequestedUrl<'a> {
     /// What clients write before the name of this server, if no proxy stands before it.
     pub(super) scheme: &'static str,
     /// The `Host` header, which was checked before.
@@ -59,7 +59,7 @@ pub(super) struct Asked<'a> {
     pub(super) path: &'a str,
 }
 
-impl Asked<'_> {
+impl RequestedUrl<'_> {
     /// Makes something of the resource that was asked for; `None` if no access tokens are accepted.
     fn resource<T>(self, door: &Door, make: impl FnOnce(Resource<'_>) -> Option<T>) -> Option<T> {
         let oauth = door.oauth.as_ref()?;

@@ -53,7 +53,7 @@ impl<'a> Route<'a> {
 
 /// The target that a caller reaches at the path of `target`; `None` if its token forbids it. A token for a view reaches that view
 /// only: a server's own endpoint would lead around the rules of the view.
-pub(super) fn allowed<'a>(target: PathTarget<'a>, caller: &'a Caller) -> Option<PathTarget<'a>> {
+pub(super) fn authorize<'a>(target: PathTarget<'a>, caller: &'a Caller) -> Option<PathTarget<'a>> {
     let Some(view) = caller.view.as_deref() else {
         return Some(target);
     };
@@ -126,8 +126,8 @@ mod tests {
             (PathTarget::View("other"), None),
             (PathTarget::Server("coding"), None),
         ] {
-            assert_eq!(allowed(target, &caller), reached, "{target}");
-            assert_eq!(allowed(target, &Caller::default()), Some(target));
+            assert_eq!(authorize(target, &caller), reached, "{target}");
+            assert_eq!(authorize(target, &Caller::default()), Some(target));
         }
     }
 }

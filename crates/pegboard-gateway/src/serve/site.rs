@@ -25,12 +25,12 @@ use tower_service::Service as _;
 use super::{
     cors, expiry,
     listeners::{Arrival, LocalClient},
-    protected_resource::{self, Asked},
-    routes::{Route, allowed},
+    protected_resource::{self, RequestedUrl},
+    routes::{Route, authorize},
     traffic::{BUSY, PathLabel, TOO_LONG, Traffic, VIEW},
 };
 use crate::{
-    door::{self, Caller, Door, Origin, Peer, Rejection, Revocation, Scope, TokenFault, Verdict},
+    door::{self, AuthResult, Caller, Door, Origin, Rejection, Revocation, Scope, TcpPeer, TokenFault},
     protocol::Endpoint,
     sign_in::SignInLinks,
     wire::{
@@ -47,7 +47,7 @@ const MAX_VERIFICATIONS: usize = 4;
 const DOOR_CHANGE: Duration = Duration::from_secs(1);
 
 /// Why a request is waited for no longer.
-enum WaitEnd {
+enum Abort {
     /// Its token is good no longer.
     Token,
     /// The time of the shutdown is over.
@@ -64,10 +64,10 @@ pub(super) struct Site {
     pub(super) lines: LinesWire,
     pub(super) traffic: Arc<Traffic>,
     /// The requests that may be handled at once. Streams on which a client only listens do not count.
-    pub(super) places: Arc<Semaphore>,
+    pub(super) request_permits: Arc<Semaphore>,
     pub(super) max_in_flight: usize,
     /// Serves all other paths.
-    pub(super) others: Option<Router>,
+    pub(super) fallback: Option<Router>,
     /// What connections are encrypted with; `None` means that they are not.
     pub(super) tls: ArcSwapOption<rustls::ServerConfig>,
     /// Cancelled when requests in flight get no more time at shutdown.
@@ -81,13 +81,14 @@ impl Site {
     /// Replaces the door. What clients whose tokens were `revoked` have open ends.
     pub(super) fn replace_door(&self, door: Door, revoked: &[Caller]) {
         self.door.store(Arc::new(door));
-        self.end_what_is_open(revoked);
+        self.end_sessions_of(revoked);
         self.tokens_changed.send_replace(());
     }
 
     /// How many requests are being handled.
     pub(super) fn in_flight(&self) -> usize {
-        self.max_in_flight.saturating_sub(self.places.available_permits())
+        self.max_in_flight
+            .saturating_sub(self.request_permits.available_permits())
     }
 
     /// Revokes the tokens that have expired. Returns how long it is until the next one expires.
@@ -99,7 +100,7 @@ impl Site {
             expired.extend(more);
             next = next.into_iter().chain(sooner).min();
         }
-        self.end_what_is_open(&expired);
+        self.end_sessions_of(&expired);
         next
     }
 
@@ -109,14 +110,14 @@ impl Site {
     }
 
     /// Ends what outlives the requests of these callers. The rest ends by itself when it is notified.
-    fn end_what_is_open(&self, revoked: &[Caller]) {
+    fn end_sessions_of(&self, revoked: &[Caller]) {
         if revoked.is_empty() {
             return;
         }
         self.sign_in_links.end_revoked();
         self.http.end_revoked();
         // A client whose token has expired may come back with a new one and answer what its calls have asked.
-        for caller in revoked.iter().filter(|caller| caller.revoked.is_withdrawn()) {
+        for caller in revoked.iter().filter(|caller| caller.revoked.is_revoked()) {
             self.endpoints.end_calls_of(caller.principal.as_ref());
         }
     }
@@ -127,20 +128,20 @@ impl Site {
         B: Body<Data = Bytes> + Send + 'static,
         B::Error: Into<axum::BoxError>,
     {
-        let path = PathLabel::new(request.uri().path());
-        let response = self.checked(request, arrival).await;
-        self.traffic.answered(path, response.status());
+        let path = PathLabel::from_path(request.uri().path());
+        let response = self.check_origin_then_handle(request, arrival).await;
+        self.traffic.count_response(path, response.status());
         response
     }
 
-    /// Handles a request, if its site is admitted.
-    async fn checked<B>(&self, request: Request<B>, arrival: Arrival) -> HttpResponse
+    /// Handles a request, if its origin is allowed.
+    async fn check_origin_then_handle<B>(&self, request: Request<B>, arrival: Arrival) -> HttpResponse
     where
         B: Body<Data = Bytes> + Send + 'static,
         B::Error: Into<axum::BoxError>,
     {
         if is_too_long(&request) {
-            self.traffic.refused(TOO_LONG);
+            self.traffic.count_rejection(TOO_LONG);
             return problem(
                 StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE,
                 "the head of the request is longer than 64 KiB",
@@ -156,11 +157,11 @@ impl Site {
             Err(rejection) => return self.reject(rejection),
         };
         match origin {
-            Origin::Local => self.admitted_site(request, arrival).await,
+            Origin::Local => self.authenticate_then_dispatch(request, arrival).await,
             Origin::Configured(origin) => {
                 let mut response = match cors::preflight(request.method(), request.headers()) {
                     Some(response) => response,
-                    None => self.admitted_site(request, arrival).await,
+                    None => self.authenticate_then_dispatch(request, arrival).await,
                 };
                 cors::allow(origin, &mut response);
                 response
@@ -168,8 +169,8 @@ impl Site {
         }
     }
 
-    /// Handles a request of an admitted site: checks its token, unless it only asks whether the process is alive.
-    async fn admitted_site<B>(&self, request: Request<B>, arrival: Arrival) -> HttpResponse
+    /// Handles a request of an allowed origin: authenticates it, unless it only asks whether the process is alive.
+    async fn authenticate_then_dispatch<B>(&self, request: Request<B>, arrival: Arrival) -> HttpResponse
     where
         B: Body<Data = Bytes> + Send + 'static,
         B::Error: Into<axum::BoxError>,
@@ -192,36 +193,30 @@ impl Site {
         }
         let arrival = match arrival {
             // A sandbox keeps a server from the token. Without one it is a process of the user like others.
-            Arrival::LocalServer if self.door.load().tokens.is_owner(&parts.headers) => Arrival::Local,
-            Arrival::LocalServer => return self.refuse(Rejection::NotOwner, asked),
+            Arrival::LocalServer if self.door.load().tokens.has_owner_token(&parts.headers) => Arrival::Local,
             arrival => arrival,
         };
-        let caller = match arrival {
-            // A process of the same user, and none of a server.
-            Arrival::Local => self.door.load().tokens.local(&parts.headers),
-            Arrival::Network | Arrival::LocalServer => match self.admit(&parts).await {
-                Ok(caller) => caller,
-                Err(_) if route == Route::Ready || self.is_sign_in_page(&uri) => Caller::without_rights(),
-                Err(rejection) => return self.refuse(rejection, asked),
-            },
+        let caller = match self.authenticate(arrival, &parts).await {
+            Ok(caller) => caller,
+            Err(Rejection::NotOwner) if arrival == Arrival::LocalServer => {
+                return self.reject_with_challenge(Rejection::NotOwner, asked);
+            }
+            Err(_) if route == Route::Ready || self.is_sign_in_page(&uri) => Caller::without_rights(),
+            Err(rejection) => return self.reject_with_challenge(rejection, asked),
         };
-        if matches!(route, Route::Mcp(PathTarget::Approved(_))) {
-            if arrival == Arrival::Network {
-                return problem(StatusCode::NOT_FOUND, "this path is served at the local socket only");
-            }
-            // Its calls need no approval any more, so more than the user's id must open it: servers have that too.
-            if !caller.scopes.contains(Scope::Admin) {
-                return self.reject(Rejection::NotOwner);
-            }
+        if matches!(route, Route::Mcp(PathTarget::Approved(_)))
+            && let Err(response) = self.authorize_approved(arrival, &caller)
+        {
+            return *response;
         }
         let revoked = caller.revoked.clone();
         let has_access_token = caller.has_access_token;
         let only_reads = matches!(parts.method, Method::GET | Method::HEAD);
-        let mut handled = pin!(self.admitted((route, arrival), &uri, parts, body, caller));
+        let mut handled = pin!(self.dispatch((route, arrival), &uri, parts, body, caller));
         let ended = tokio::select! {
             biased;
             response = &mut handled => Ok(response),
-            ended = self.ended(&revoked, only_reads) => Err(ended),
+            ended = self.wait_for_abort(&revoked, only_reads) => Err(ended),
         };
         let ended = match ended {
             Ok(response) => Ok(response),
@@ -234,63 +229,86 @@ impl Site {
                 response.body_mut().end_with(&revoked, answers_call);
                 if has_access_token
                     && response.status() == StatusCode::FORBIDDEN
-                    && let Some(challenge) = protected_resource::insufficient(&self.door.load(), asked)
+                    && let Some(challenge) = protected_resource::insufficient_scope_challenge(&self.door.load(), asked)
                 {
                     response.headers_mut().insert(WWW_AUTHENTICATE, challenge);
                 }
                 response
             }
             // Nothing of these requests has run: their bodies have not come, or they call no tool.
-            Err(WaitEnd::Token) => self.refuse(Rejection::Token, asked),
-            Err(WaitEnd::Halted) => problem(StatusCode::SERVICE_UNAVAILABLE, "the server stops; try again later"),
+            Err(Abort::Token) => self.reject_with_challenge(Rejection::Token, asked),
+            Err(Abort::Halted) => problem(StatusCode::SERVICE_UNAVAILABLE, "the server stops; try again later"),
         }
     }
 
+    /// The caller of a request.
+    async fn authenticate(&self, arrival: Arrival, parts: &Parts) -> Result<Caller, Rejection> {
+        match arrival {
+            // A process of the same user, and none of a server.
+            Arrival::Local => Ok(self.door.load().tokens.authenticate_local(&parts.headers)),
+            Arrival::LocalServer => Err(Rejection::NotOwner),
+            Arrival::Network => self.authenticate_by_token(parts).await,
+        }
+    }
+
+    /// Checks that a caller may use the endpoint whose calls need no approval any more. More than the user's id must open it: servers have that
+    /// too.
+    fn authorize_approved(&self, arrival: Arrival, caller: &Caller) -> Result<(), Box<HttpResponse>> {
+        if arrival == Arrival::Network {
+            let detail = "this path is served at the local socket only";
+            return Err(Box::new(problem(StatusCode::NOT_FOUND, detail)));
+        }
+        if !caller.scopes.contains(Scope::Admin) {
+            return Err(Box::new(self.reject(Rejection::NotOwner)));
+        }
+        Ok(())
+    }
+
     /// Completes when a request is waited for no longer. A token that expires only ends requests that read.
-    async fn ended(&self, revoked: &Revocation, only_reads: bool) -> WaitEnd {
+    async fn wait_for_abort(&self, revoked: &Revocation, only_reads: bool) -> Abort {
         let token = async {
-            revoked.cancelled().await;
+            revoked.wait_ended().await;
             if !only_reads {
-                revoked.withdrawn().await;
+                revoked.wait_revoked().await;
             }
         };
         tokio::select! {
             biased;
-            () = token => WaitEnd::Token,
+            () = token => Abort::Token,
             // The connection polls all of this when the time of the shutdown is over.
-            () = std::future::poll_fn(|_| if self.halt.is_cancelled() { Poll::Ready(()) } else { Poll::Pending }) => WaitEnd::Halted,
+            () = std::future::poll_fn(|_| if self.halt.is_cancelled() { Poll::Ready(()) } else { Poll::Pending }) => Abort::Halted,
         }
     }
 
     /// The caller that a request's token names.
-    async fn admit(&self, parts: &Parts) -> Result<Caller, Rejection> {
+    async fn authenticate_by_token(&self, parts: &Parts) -> Result<Caller, Rejection> {
         let path = parts.uri.path();
-        // The verdict first: a guard must not be held while a token is verified.
-        let verdict = self.door.load().check(&parts.headers, path);
-        match verdict {
-            Verdict::Admitted(caller) => Ok(caller),
-            Verdict::Rejected(rejection) => Err(rejection),
-            Verdict::OfOwner(owner, caller) => match parts.extensions.get::<Peer>() {
-                Some(peer) if Box::pin(owner.is_at(peer)).await => Ok(caller),
+        // Apart, because a guard must not be held while a token is verified.
+        let result = self.door.load().authenticate(&parts.headers, path);
+        match result {
+            AuthResult::Authenticated(caller) => Ok(caller),
+            AuthResult::Rejected(rejection) => Err(rejection),
+            AuthResult::NeedsOwnerProcess(owner, caller) => match parts.extensions.get::<TcpPeer>() {
+                Some(peer) if Box::pin(owner.owns(peer)).await => Ok(caller),
                 _ => Err(Rejection::NotOwner),
             },
             // Boxed, so that requests with known tokens do not carry its size.
-            Verdict::Unverified(_) => Box::pin(self.verified(parts)).await,
+            AuthResult::NeedsVerification(_) => Box::pin(self.verify_access_token(parts)).await,
         }
     }
 
     /// The caller of a request whose token has to be verified, by the rules that are in force when that is done.
-    async fn verified(&self, parts: &Parts) -> Result<Caller, Rejection> {
+    async fn verify_access_token(&self, parts: &Parts) -> Result<Caller, Rejection> {
         let path = parts.uri.path();
         for _ in 0..MAX_VERIFICATIONS {
             // Before the door is looked at, so that no change of it is missed.
             let mut changed = self.tokens_changed.subscribe();
-            let verdict = self.door.load().check(&parts.headers, path);
-            let oauth = match verdict {
-                Verdict::Admitted(caller) => return Ok(caller),
-                Verdict::Rejected(rejection) => return Err(rejection),
-                Verdict::OfOwner(..) => return Err(Rejection::NoToken),
-                Verdict::Unverified(oauth) => oauth,
+            let result = self.door.load().authenticate(&parts.headers, path);
+            let oauth = match result {
+                AuthResult::Authenticated(caller) => return Ok(caller),
+                AuthResult::Rejected(rejection) => return Err(rejection),
+                AuthResult::NeedsOwnerProcess(..) => return Err(Rejection::NoToken),
+                AuthResult::NeedsVerification(oauth) => oauth,
             };
             match door::verify(&oauth, &parts.headers, path).await {
                 Ok(caller) => {
@@ -318,13 +336,13 @@ impl Site {
         self.sign_in_links.is_served() && Route::parse(uri.path()) == Route::SignIn
     }
 
-    fn asked<'a>(&self, host: Option<&'a HeaderValue>, path: &'a str) -> Asked<'a> {
+    fn asked<'a>(&self, host: Option<&'a HeaderValue>, path: &'a str) -> RequestedUrl<'a> {
         let scheme = if self.tls.load().is_some() { "https" } else { "http" };
-        Asked { scheme, host, path }
+        RequestedUrl { scheme, host, path }
     }
 
     /// Refuses a request for its token.
-    fn refuse(&self, rejection: Rejection, asked: Asked<'_>) -> HttpResponse {
+    fn reject_with_challenge(&self, rejection: Rejection, asked: RequestedUrl<'_>) -> HttpResponse {
         let mut response = self.reject(rejection);
         if let Some(challenge) = protected_resource::challenge(&self.door.load(), asked, rejection) {
             response.headers_mut().insert(WWW_AUTHENTICATE, challenge);
@@ -332,8 +350,8 @@ impl Site {
         response
     }
 
-    /// Handles a request of an admitted caller.
-    async fn admitted<B>(
+    /// Handles a request of a known caller.
+    async fn dispatch<B>(
         &self,
         (route, arrival): (Route<'_>, Arrival),
         uri: &Uri,
@@ -352,7 +370,7 @@ impl Site {
                     Err(refusal) => return *refusal,
                 };
                 if arrival == Arrival::Local && is_lines_upgrade(&parts.headers) {
-                    let open = self.traffic.opened();
+                    let open = self.traffic.count_connection();
                     return self.lines.upgrade(&mut parts, endpoint, caller, open);
                 }
                 if is_upgrade(&parts.headers) {
@@ -361,7 +379,7 @@ impl Site {
                 let handled = self
                     .http
                     .handle(&parts.method, &endpoint, &caller, &parts.headers, body);
-                self.limited(&parts.method, handled).await
+                self.with_request_permit(&parts.method, handled).await
             }
             Route::Sse(target) => match self.endpoint(target, &caller) {
                 Ok(endpoint) => self.sse.open(&parts, uri, endpoint, caller),
@@ -370,7 +388,7 @@ impl Site {
             Route::Messages(target) => match self.endpoint(target, &caller) {
                 Ok(endpoint) => {
                     let handled = self.sse.receive(&parts, &endpoint, &caller, body);
-                    self.limited(&parts.method, handled).await
+                    self.with_request_permit(&parts.method, handled).await
                 }
                 Err(refusal) => *refusal,
             },
@@ -379,31 +397,32 @@ impl Site {
                     parts.extensions.insert(LocalClient);
                 }
                 let method = parts.method.clone();
-                self.limited(&method, self.other(parts, body, caller)).await
+                self.with_request_permit(&method, self.call_fallback(parts, body, caller))
+                    .await
             }
         }
     }
 
     /// Runs a request that counts as one in flight.
-    async fn limited(&self, method: &Method, handled: impl Future<Output = HttpResponse>) -> HttpResponse {
+    async fn with_request_permit(&self, method: &Method, handled: impl Future<Output = HttpResponse>) -> HttpResponse {
         if *method != Method::POST {
             return handled.await;
         }
-        let Ok(place) = self.places.clone().try_acquire_owned() else {
-            self.traffic.refused(BUSY);
+        let Ok(permit) = self.request_permits.clone().try_acquire_owned() else {
+            self.traffic.count_rejection(BUSY);
             return problem(
                 StatusCode::SERVICE_UNAVAILABLE,
                 "too many requests are in flight; try again later",
             );
         };
         let mut response = handled.await;
-        response.body_mut().held().in_flight = Some(place);
+        response.body_mut().held().in_flight = Some(permit);
         response
     }
 
     fn endpoint(&self, target: PathTarget<'_>, caller: &Caller) -> Result<Arc<Endpoint>, Box<HttpResponse>> {
-        let Some(target) = allowed(target, caller) else {
-            self.traffic.refused(VIEW);
+        let Some(target) = authorize(target, caller) else {
+            self.traffic.count_rejection(VIEW);
             let detail = "the token is for one view only: use /mcp";
             return Err(Box::new(problem(StatusCode::FORBIDDEN, detail)));
         };
@@ -412,7 +431,7 @@ impl Site {
     }
 
     fn reject(&self, rejection: Rejection) -> HttpResponse {
-        self.traffic.refused(rejection.label());
+        self.traffic.count_rejection(rejection.label());
         let mut response = problem(rejection.status(), &rejection.to_string());
         if let Some(challenge) = rejection.challenge() {
             let challenge = HeaderValue::from_static(challenge);
@@ -421,12 +440,12 @@ impl Site {
         response
     }
 
-    async fn other<B>(&self, mut parts: Parts, body: B, caller: Caller) -> HttpResponse
+    async fn call_fallback<B>(&self, mut parts: Parts, body: B, caller: Caller) -> HttpResponse
     where
         B: Body<Data = Bytes> + Send + 'static,
         B::Error: Into<axum::BoxError>,
     {
-        let Some(others) = &self.others else {
+        let Some(fallback) = &self.fallback else {
             return problem(
                 StatusCode::NOT_FOUND,
                 "there is nothing at this path; MCP is served at /mcp",
@@ -434,7 +453,7 @@ impl Site {
         };
         parts.extensions.insert(caller);
         let request = Request::from_parts(parts, axum::body::Body::new(body));
-        match others.clone().call(request).await {
+        match fallback.clone().call(request).await {
             Ok(response) => response.map(ResponseBody::other),
             Err(never) => match never {},
         }

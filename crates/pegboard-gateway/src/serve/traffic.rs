@@ -48,7 +48,7 @@ impl PathLabel {
         (Self::Other, "other"),
     ];
 
-    pub(super) fn new(path: &str) -> Self {
+    pub(super) fn from_path(path: &str) -> Self {
         let is_below = |prefix: &str| {
             let rest = path.strip_prefix(prefix);
             rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
@@ -107,7 +107,7 @@ pub(super) struct Traffic {
 
 impl Traffic {
     /// Counts a connection that is open until the returned value is dropped.
-    pub(super) fn opened(self: &Arc<Self>) -> OpenConnection {
+    pub(super) fn count_connection(self: &Arc<Self>) -> OpenConnection {
         self.accepted.fetch_add(1, Ordering::Relaxed);
         self.open.fetch_add(1, Ordering::Relaxed);
         OpenConnection(self.clone())
@@ -121,20 +121,20 @@ impl Traffic {
     }
 
     /// Counts a response.
-    pub(super) fn answered(&self, path: PathLabel, status: StatusCode) {
+    pub(super) fn count_response(&self, path: PathLabel, status: StatusCode) {
         let class = usize::from(status.as_u16() / 100).clamp(1, CLASSES.len()) - 1;
         self.requests[path as usize][class].fetch_add(1, Ordering::Relaxed);
     }
 
     /// Counts a request that was refused for one of [`REASONS`].
-    pub(super) fn refused(&self, reason: &'static str) {
+    pub(super) fn count_rejection(&self, reason: &'static str) {
         if let Some(at) = REASONS.iter().position(|known| *known == reason) {
             self.refused[at].fetch_add(1, Ordering::Relaxed);
         }
     }
 
     /// Counts a connection that was closed because its client did not read what was sent.
-    pub(super) fn undelivered(&self) {
+    pub(super) fn count_undelivered(&self) {
         self.undelivered.fetch_add(1, Ordering::Relaxed);
     }
 
@@ -163,7 +163,7 @@ impl Traffic {
     }
 
     /// Notes that the gateway stops.
-    pub(super) fn drain(&self) {
+    pub(super) fn set_draining(&self) {
         self.is_draining.store(true, Ordering::Relaxed);
     }
 
@@ -204,7 +204,7 @@ mod tests {
             ("", "other"),
             ("/metrics/x", "other"),
         ] {
-            let found = PathLabel::new(path);
+            let found = PathLabel::from_path(path);
             let (known, name) = PathLabel::ALL[found as usize];
             assert_eq!((known, name), (found, label), "{path}");
         }
@@ -214,7 +214,7 @@ mod tests {
     fn any_status_has_a_class() {
         let traffic = Traffic::default();
         for code in [100, 200, 204, 301, 404, 503, 600, 999] {
-            traffic.answered(PathLabel::Mcp, StatusCode::from_u16(code).unwrap());
+            traffic.count_response(PathLabel::Mcp, StatusCode::from_u16(code).unwrap());
         }
         let counted: u64 = traffic.requests().iter().map(|(_, _, count)| count).sum();
         assert_eq!(counted, 8);
@@ -228,7 +228,7 @@ mod tests {
         let faults = TokenFault::ALL.map(Rejection::AccessToken);
         let traffic = Traffic::default();
         for rejection in all.iter().chain(&faults) {
-            traffic.refused(rejection.label());
+            traffic.count_rejection(rejection.label());
         }
         let counted: u64 = traffic.refusals().iter().map(|(_, count)| count).sum();
         assert_eq!(counted, (all.len() + faults.len()) as u64);

@@ -54,7 +54,7 @@ impl<S> WatchedStream<S> {
             self.activity.sent();
             return written;
         }
-        self.activity.stalled();
+        self.activity.note_stalled();
         let now = Instant::now();
         let stalled = self.stalled.get_or_insert_with(|| Stalled {
             since: now,
@@ -67,7 +67,7 @@ impl<S> WatchedStream<S> {
                     after_ms,
                     "a client does not read its results, and others need the room: its connection is closed, the results are dropped"
                 );
-                self.site.traffic.undelivered();
+                self.site.traffic.count_undelivered();
                 return Poll::Ready(Err(io::Error::new(
                     io::ErrorKind::TimedOut,
                     "the client does not read its results",
@@ -84,7 +84,7 @@ impl<S: AsyncRead + Unpin> AsyncRead for WatchedStream<S> {
         let before = buffer.filled().len();
         let read = Pin::new(&mut self.stream).poll_read(cx, buffer);
         if buffer.filled().len() > before {
-            self.activity.received();
+            self.activity.note_received();
         }
         read
     }

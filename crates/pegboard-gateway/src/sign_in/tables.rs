@@ -168,7 +168,7 @@ impl Tables {
         if let Some(visit) = cookie.and_then(|cookie| self.visits.get_mut(&key_of(cookie)))
             && visit.caller == *caller
         {
-            if visit.caller.revoked.is_cancelled() {
+            if visit.caller.revoked.has_ended() {
                 // A newer token with the same rights: the visit is one of that.
                 visit.caller = caller.clone();
             }
@@ -211,7 +211,7 @@ impl Tables {
             _ => true,
         });
         let is_good = visit.is_for(server);
-        if is_good && !visit.caller.revoked.is_cancelled() {
+        if is_good && !visit.caller.revoked.has_ended() {
             visit.acted = Some(now);
         }
         is_good
@@ -221,11 +221,11 @@ impl Tables {
     /// only, so its end leaves a person the time for a sign-in that has begun.
     pub(super) fn expire(&mut self, now: Instant) {
         self.links
-            .retain(|_, link| now < link.expires && !link.caller.revoked.is_cancelled());
+            .retain(|_, link| now < link.expires && !link.caller.revoked.has_ended());
         self.visits.retain(|_, visit| {
             let revoked = &visit.caller.revoked;
             let is_signing_in = || visit.acted.is_some_and(|acted| now < acted + SIGN_IN_TIME);
-            now < visit.expires && (!revoked.is_cancelled() || (revoked.has_expired() && is_signing_in()))
+            now < visit.expires && (!revoked.has_ended() || (revoked.has_expired() && is_signing_in()))
         });
     }
 }
@@ -345,7 +345,7 @@ mod tests {
         // One that has links gets another in the place of an old one.
         link(&mut tables, "ada", "further");
         let of_ada = tables.links.values().filter(|link| link.caller == caller("ada"));
-        of_ada.for_each(|link| link.caller.revoked.cancel());
+        of_ada.for_each(|link| link.caller.revoked.revoke());
         assert!(tables.link(&caller("eve"), None, Instant::now()).is_ok());
     }
 
@@ -363,7 +363,7 @@ mod tests {
         let (of_removed, _) = open(&mut tables, &removed);
         assert!(tables.use_up(of_removed.expose(), &wiki, now));
         short.revoked.expire();
-        removed.revoked.cancel();
+        removed.revoked.revoke();
         let (of_other, _) = open(&mut tables, &other);
         tables.expire(now);
         let is_open = |tables: &mut Tables, cookie: &Secret| tables.visit(cookie.expose(), Instant::now()).is_some();

@@ -9,7 +9,7 @@ use http_body::Body;
 use pegboard::Principal;
 
 use super::response::{HttpResponse, problem};
-use crate::door::{Place, Places};
+use crate::door::{PrincipalQuota, QuotaPermit};
 
 /// How long a body may take to arrive.
 const BODY_TIME: Duration = Duration::from_secs(30);
@@ -27,14 +27,14 @@ const ALL_UNITS: usize = 256 * 1024 * 1024 / UNIT;
 #[derive(Clone, Debug)]
 pub(crate) struct BodyLimit {
     one: usize,
-    all: Arc<Places>,
+    all: Arc<PrincipalQuota>,
 }
 
 /// The bytes of a long message. What they reserve of the limit on all messages is free again when the last slice of them is dropped.
 struct Reserved {
     bytes: Bytes,
     #[expect(dead_code, reason = "held as long as the bytes")]
-    place: Place,
+    place: QuotaPermit,
 }
 
 impl AsRef<[u8]> for Reserved {
@@ -49,7 +49,7 @@ impl BodyLimit {
         Self {
             one,
             // Half of it, the share of one principal, has room for one body at least.
-            all: Places::new(ALL_UNITS.max(2 * one.div_ceil(UNIT))),
+            all: PrincipalQuota::new(ALL_UNITS.max(2 * one.div_ceil(UNIT))),
         }
     }
 
@@ -122,7 +122,7 @@ impl BodyLimit {
     /// Reserves `length` bytes in all, unless they are few.
     fn reserve(
         &self,
-        reserved: &mut Option<Place>,
+        reserved: &mut Option<QuotaPermit>,
         principal: Option<&Principal>,
         length: usize,
     ) -> Result<(), BodyError> {
@@ -133,16 +133,16 @@ impl BodyLimit {
             return Ok(());
         }
         if reserved.is_none() {
-            *reserved = self.all.take(principal);
+            *reserved = self.all.try_acquire(principal);
         }
         let has_room = reserved
             .as_mut()
-            .is_some_and(|place| place.grow_to(length.div_ceil(UNIT)));
+            .is_some_and(|place| place.try_grow_to(length.div_ceil(UNIT)));
         if has_room { Ok(()) } else { Err(BodyError::Busy) }
     }
 }
 
-fn held(bytes: Bytes, reserved: Option<Place>) -> Bytes {
+fn held(bytes: Bytes, reserved: Option<QuotaPermit>) -> Bytes {
     match reserved {
         Some(place) => Bytes::from_owner(Reserved { bytes, place }),
         None => bytes,

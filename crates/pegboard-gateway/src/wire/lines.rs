@@ -24,7 +24,7 @@ use super::{
     response::{HttpResponse, empty, problem},
 };
 use crate::{
-    door::{Caller, Place, Places},
+    door::{Caller, PrincipalQuota, QuotaPermit},
     protocol::{Connection, EarlyEnd, Endpoint, MAX_MESSAGE, Outgoing},
 };
 
@@ -37,7 +37,7 @@ const WRITE_TIME: Duration = Duration::from_secs(30);
 /// Serves connections with one message per line, for all endpoints of a gateway.
 #[derive(Clone, Debug)]
 pub(crate) struct LinesWire {
-    places: Arc<Places>,
+    places: Arc<PrincipalQuota>,
     pub(crate) connections: OpenConnections,
     messages: BodyLimit,
 }
@@ -53,7 +53,7 @@ impl LinesWire {
     /// Allows `max` open connections, whose messages share `messages` with the bodies of requests.
     pub(crate) fn new(max: usize, messages: BodyLimit) -> Self {
         Self {
-            places: Places::new(max),
+            places: PrincipalQuota::new(max),
             connections: OpenConnections::default(),
             messages,
         }
@@ -67,7 +67,7 @@ impl LinesWire {
         caller: Caller,
         held: impl Send + 'static,
     ) -> HttpResponse {
-        let Some(place) = self.places.take(caller.principal.as_ref()) else {
+        let Some(place) = self.places.try_acquire(caller.principal.as_ref()) else {
             let detail = "too many connections are open; close one or try later";
             return problem(StatusCode::SERVICE_UNAVAILABLE, detail);
         };
@@ -90,7 +90,7 @@ impl LinesWire {
         response
     }
 
-    async fn serve(self, stream: Upgraded, endpoint: &Arc<Endpoint>, caller: Caller, place: Place) {
+    async fn serve(self, stream: Upgraded, endpoint: &Arc<Endpoint>, caller: Caller, place: QuotaPermit) {
         let (read, write) = tokio::io::split(TokioIo::new(stream));
         let (connection, queue) = Connection::open(endpoint, &caller);
         let (revoked, principal) = (caller.revoked, caller.principal);

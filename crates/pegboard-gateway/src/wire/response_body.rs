@@ -23,7 +23,7 @@ pub(crate) struct ResponseBody {
     end: Option<Box<TokenEnd>>,
 }
 
-/// Marks the response to a call, as an extension of the response of [another router](crate::GatewayBuilder::others): it goes on when the token
+/// Marks the response to a call, as an extension of the response of [another router](crate::GatewayBuilder::fallback): it goes on when the token
 /// of its client expires, because the call was admitted before. It must end by itself once [`Caller::withdrawn`](crate::Caller::withdrawn)
 /// completes, and say then whether the call may have run.
 #[derive(Clone, Copy, Debug)]
@@ -48,12 +48,12 @@ impl TokenEnd {
             let goes_on = match kind {
                 BodyKind::Parts(_) => true,
                 BodyKind::Events(events) => events.outlives_token(),
-                BodyKind::Other(_) => self.answers_call && !self.revoked.is_withdrawn(),
+                BodyKind::Other(_) => self.answers_call && !self.revoked.is_revoked(),
             };
             if !goes_on {
                 return true;
             }
-            if self.has_expired || self.revoked.is_withdrawn() {
+            if self.has_expired || self.revoked.is_revoked() {
                 // What is left ends by itself.
                 return false;
             }

@@ -79,7 +79,7 @@ impl Session {
 
     /// Returns `true` if the token that it was opened with is good no longer. Nothing new is started then.
     pub(super) fn is_revoked(&self) -> bool {
-        self.caller.revoked.is_cancelled()
+        self.caller.revoked.has_ended()
     }
 
     /// Returns `true` if the session ends with its token now. When the token has expired, the requests that it admitted are answered first.
@@ -152,7 +152,7 @@ impl Session {
     /// Ends everything that the session runs. Requests in flight are answered with an error by whatever polls them.
     pub(super) fn end(&self) {
         self.general.end();
-        self.peer.close(match self.caller.revoked.is_withdrawn() {
+        self.peer.close(match self.caller.revoked.is_revoked() {
             true => EarlyEnd::TokenWithdrawn,
             false => EarlyEnd::SessionEnded,
         });

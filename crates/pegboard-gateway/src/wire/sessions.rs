@@ -46,12 +46,12 @@ pub(super) struct Sessions {
 }
 
 impl Sessions {
-    pub(super) fn new(max: usize, idle: Duration, linger: Duration) -> Arc<Self> {
+    pub(super) fn new(max: usize, ended: Duration, linger: Duration) -> Arc<Self> {
         Arc::new_cyclic(|this| Self {
             this: this.clone(),
             open: RwLock::default(),
             max,
-            idle,
+            idle: ended,
             keeping: Keeping {
                 all: Arc::default(),
                 tasks: TaskTracker::new(),
@@ -66,7 +66,7 @@ impl Sessions {
     fn insert(&self, id: SecretId, session: &Arc<Session>, caller: &Caller) -> bool {
         let mut open = self.open.write();
         let evicted = if open.len() >= self.max {
-            let evicted = evictable(&open, caller).or_else(|| largest_share(&open, caller));
+            let evicted = find_evictable(&open, caller).or_else(|| find_in_largest_share(&open, caller));
             let Some(id) = evicted else {
                 return false;
             };
@@ -172,7 +172,7 @@ async fn sweep(sessions: Weak<Sessions>) {
 }
 
 /// The session that makes room for a new one: the one that has been idle longest, first among the caller's own.
-fn evictable(open: &Open, caller: &Caller) -> Option<SecretId> {
+fn find_evictable(open: &Open, caller: &Caller) -> Option<SecretId> {
     let candidates = open.iter().filter_map(|(id, session)| {
         let idle = session.idle().filter(|idle| *idle >= EVICTABLE)?;
         Some(((session.is_of(caller), idle), *id))
@@ -182,7 +182,7 @@ fn evictable(open: &Open, caller: &Caller) -> Option<SecretId> {
 
 /// The session that makes room for a caller with less than its share, while others have more than theirs: one of the principal with the
 /// most sessions, idle rather than in use, and then the one that was used least recently.
-fn largest_share(open: &Open, caller: &Caller) -> Option<SecretId> {
+fn find_in_largest_share(open: &Open, caller: &Caller) -> Option<SecretId> {
     let mut counts: HashMap<Option<&Principal>, usize> = HashMap::new();
     for session in open.values() {
         *counts.entry(session.principal()).or_default() += 1;

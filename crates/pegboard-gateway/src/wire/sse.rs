@@ -26,7 +26,7 @@ use super::{
     secret_id::SecretId,
 };
 use crate::{
-    door::{Caller, Place, Places},
+    door::{Caller, PrincipalQuota, QuotaPermit},
     protocol::{Connection, EarlyEnd, Endpoint, Outgoing},
 };
 
@@ -38,7 +38,7 @@ const RECEIVE_TIME: Duration = Duration::from_secs(10);
 pub(crate) struct SseWire {
     bodies: BodyLimit,
     streams: Arc<Streams>,
-    places: Arc<Places>,
+    places: Arc<PrincipalQuota>,
     /// Cancelled when no new requests are taken.
     closing: CancellationToken,
     /// Cancelled when requests in flight get no more time.
@@ -55,7 +55,7 @@ struct Stream {
     endpoint: Arc<Endpoint>,
     caller: Caller,
     #[expect(dead_code, reason = "held until the stream is dropped")]
-    place: Place,
+    place: QuotaPermit,
 }
 
 impl SseWire {
@@ -63,7 +63,7 @@ impl SseWire {
         Self {
             bodies,
             streams: Arc::default(),
-            places: Places::new(max),
+            places: PrincipalQuota::new(max),
             closing: CancellationToken::new(),
             halted: CancellationToken::new(),
         }
@@ -81,7 +81,7 @@ impl SseWire {
             let detail = "there are no random numbers for a session id";
             return problem(StatusCode::INTERNAL_SERVER_ERROR, detail);
         };
-        let Some(place) = self.places.take(caller.principal.as_ref()) else {
+        let Some(place) = self.places.try_acquire(caller.principal.as_ref()) else {
             let detail = "too many streams are open; close one or try later";
             return problem(StatusCode::SERVICE_UNAVAILABLE, detail);
         };

@@ -31,7 +31,7 @@ use super::{
     response_body::ResponseBody,
 };
 use crate::{
-    door::{Caller, Place, Places},
+    door::{Caller, PrincipalQuota, QuotaPermit},
     protocol::{Connection, EarlyEnd, Endpoint, Outgoing},
 };
 
@@ -48,7 +48,7 @@ const MISSED_PINGS: u32 = 3;
 /// Serves WebSocket for all endpoints of a gateway.
 #[derive(Clone, Debug)]
 pub(crate) struct WebSocketWire {
-    places: Arc<Places>,
+    places: Arc<PrincipalQuota>,
     pub(crate) connections: OpenConnections,
     max_message: usize,
     messages: BodyLimit,
@@ -65,7 +65,7 @@ impl WebSocketWire {
     /// Allows `max` open sockets, and messages up to `max_message` bytes, which share `messages` with the bodies of requests.
     pub(crate) fn new(max: usize, max_message: usize, messages: BodyLimit) -> Self {
         Self {
-            places: Places::new(max),
+            places: PrincipalQuota::new(max),
             connections: OpenConnections::default(),
             max_message,
             messages,
@@ -77,7 +77,7 @@ impl WebSocketWire {
         if !offers_mcp(&parts.headers) {
             return problem(StatusCode::BAD_REQUEST, "offer the subprotocol `mcp`");
         }
-        let Some(place) = self.places.take(caller.principal.as_ref()) else {
+        let Some(place) = self.places.try_acquire(caller.principal.as_ref()) else {
             let detail = "too many sockets are open; close one or try later";
             return problem(StatusCode::SERVICE_UNAVAILABLE, detail);
         };
@@ -99,7 +99,7 @@ impl WebSocketWire {
         response.map(ResponseBody::other)
     }
 
-    async fn serve(self, socket: WebSocket, endpoint: &Arc<Endpoint>, caller: Caller, place: Place) {
+    async fn serve(self, socket: WebSocket, endpoint: &Arc<Endpoint>, caller: Caller, place: QuotaPermit) {
         let (mut sink, mut source) = socket.split();
         let (connection, mut queue) = Connection::open(endpoint, &caller);
         let (revoked, principal) = (caller.revoked, caller.principal);

@@ -10,7 +10,7 @@ use pegboard_config::{Config, Env, Format, Loaded, Source};
 use serde_json::{Map, Value, json};
 
 use super::{
-    identity::ServerFingerprint,
+    fingerprint::ServerFingerprint,
     sources::{FoundServer, FoundServers},
 };
 use crate::{
@@ -93,7 +93,7 @@ impl Row {
 
     /// The settings as they are written with these answers.
     pub(crate) fn answered(&self, answers: &BTreeMap<String, String>) -> Map<String, Value> {
-        answered(&self.settings, &self.inputs, answers)
+        with_answers(&self.settings, &self.inputs, answers)
     }
 }
 
@@ -164,12 +164,16 @@ fn stand_in(input: &Input) -> String {
 }
 
 /// The settings with a variable for each input, as they are written where no question is asked.
-fn settle(settings: &Map<String, Value>, inputs: &[Input]) -> Map<String, Value> {
-    answered(settings, inputs, &BTreeMap::new())
+fn with_variables(settings: &Map<String, Value>, inputs: &[Input]) -> Map<String, Value> {
+    with_answers(settings, inputs, &BTreeMap::new())
 }
 
 /// The settings with the answer to each input, or a variable where there is none.
-fn answered(settings: &Map<String, Value>, inputs: &[Input], answers: &BTreeMap<String, String>) -> Map<String, Value> {
+fn with_answers(
+    settings: &Map<String, Value>,
+    inputs: &[Input],
+    answers: &BTreeMap<String, String>,
+) -> Map<String, Value> {
     let mut settings = settings.clone();
     for input in inputs {
         let value = answers.get(&input.id).cloned().unwrap_or_else(|| stand_in(input));
@@ -227,7 +231,7 @@ impl TakenNames {
         let mut wishes: HashMap<Origin, HashSet<(String, ServerFingerprint)>> = HashMap::new();
         for one in found {
             if let Ok(imported) = &one.server.imported {
-                let identity = ServerFingerprint::new(&settle(&imported.settings, &one.server.inputs));
+                let identity = ServerFingerprint::new(&with_variables(&imported.settings, &one.server.inputs));
                 let wish = (alias(&one.server.name), identity);
                 wishes.entry(source(one)).or_default().insert(wish);
             }
@@ -249,14 +253,14 @@ impl TakenNames {
         source: &Origin,
         wish: &str,
         settings: &Map<String, Value>,
-        identity: &ServerFingerprint,
+        fingerprint: &ServerFingerprint,
     ) -> Option<String> {
         let is_free = |name: &str| !self.given.get(source).is_some_and(|given| given.contains(name));
         let is_of_another = |name: &String| {
             let wishes = self.wishes.get(source);
-            name != wish && wishes.is_some_and(|wishes| wishes.contains(&(name.clone(), identity.clone())))
+            name != wish && wishes.is_some_and(|wishes| wishes.contains(&(name.clone(), fingerprint.clone())))
         };
-        let known = self.known.get(identity).map_or(&[][..], Vec::as_slice);
+        let known = self.known.get(fingerprint).map_or(&[][..], Vec::as_slice);
         let own = known.iter().find(|name| *name == wish && is_free(name));
         let any = || known.iter().find(|name| is_free(name) && !is_of_another(name));
         if let Some(name) = own.or_else(any) {
@@ -305,13 +309,13 @@ impl TakenNames {
                     None => self.action(&source, &mut row),
                 };
                 row.action = action;
-                let (target, problem) = check(&row.settings);
+                let (target, problem) = describe_target(&row.settings);
                 row.target = target;
                 row.notes.extend(problem.filter(|_| row.inputs.is_empty()));
             }
         }
         if let Some(name) = row.new_name().map(str::to_owned) {
-            let settings = settle(&row.settings, &row.inputs);
+            let settings = with_variables(&row.settings, &row.inputs);
             let identity = ServerFingerprint::new(&settings);
             if let Some(old) = self.taken.get(&name).and_then(Value::as_object)
                 && let Some(names) = self.known.get_mut(&ServerFingerprint::new(old))
@@ -338,7 +342,7 @@ impl TakenNames {
             ..
         } = row;
         let wish = alias(original);
-        let identity = ServerFingerprint::new(&settle(settings, inputs));
+        let identity = ServerFingerprint::new(&with_variables(settings, inputs));
         if let Some(name) = self.same(source, &wish, settings, &identity) {
             return Action::Same(name);
         }
@@ -404,7 +408,7 @@ fn free(wish: &str, taken: &Map<String, Value>) -> String {
 }
 
 /// What a server starts or contacts, with secrets hidden, and why it cannot be used as it is.
-fn check(settings: &Map<String, Value>) -> (String, Option<String>) {
+fn describe_target(settings: &Map<String, Value>) -> (String, Option<String>) {
     // Whether variables are set does not matter here; this value fits wherever one may stand.
     let env = Env::new(|name| match name {
         "HOME" => Some("/home/x".to_owned()),
@@ -465,7 +469,7 @@ mod tests {
     #[test]
     fn a_target_is_shown_without_its_secrets() {
         let settings = json!({"command": "npx", "args": ["x", "--token", "ghp_0123456789abcdefghijABCDEFGHIJ012345"]});
-        let (target, problem) = check(settings.as_object().unwrap());
+        let (target, problem) = describe_target(settings.as_object().unwrap());
         assert!(
             target.starts_with("npx x --token") && !target.contains("ghp_0123"),
             "{target}"
@@ -473,7 +477,7 @@ mod tests {
         assert_eq!(problem, None);
         let settings = json!({"url": "https://${HOST}/mcp", "bearer_token_env_var": "NOPE"});
         assert_eq!(
-            check(settings.as_object().unwrap()),
+            describe_target(settings.as_object().unwrap()),
             ("https://${HOST}/mcp".to_owned(), None)
         );
     }

@@ -26,7 +26,7 @@ pub(super) fn login(bytes: &[u8], name: &Range<usize>) -> Option<Range<usize>> {
         return None;
     }
     let start = name.end + 1 + run(bytes, name.end + 1, |b| b.is_ascii_whitespace());
-    let end = match value::quote(bytes, start) {
+    let end = match value::find_quoted(bytes, start) {
         Some(first) => first.end + run(bytes, first.end, |b| b == b'\\') + 1,
         None => start + run(bytes, start, |b| b.is_ascii_alphanumeric() || b"_.$[]@".contains(&b)).min(MAX_ARGUMENT),
     };
@@ -34,11 +34,11 @@ pub(super) fn login(bytes: &[u8], name: &Range<usize>) -> Option<Range<usize>> {
     if bytes.get(comma) != Some(&b',') {
         return None;
     }
-    value::quote(bytes, comma + 1 + run(bytes, comma + 1, |b| b.is_ascii_whitespace()))
+    value::find_quoted(bytes, comma + 1 + run(bytes, comma + 1, |b| b.is_ascii_whitespace()))
 }
 
 /// Returns the string that PowerShell's `ConvertTo-SecureString` converts. `word` is the second half of its name.
-pub(super) fn convert(bytes: &[u8], word: &Range<usize>) -> Option<Range<usize>> {
+pub(super) fn find_secure_string_argument(bytes: &[u8], word: &Range<usize>) -> Option<Range<usize>> {
     const VERB: &[u8] = b"convertto-";
     if !ends_with(&bytes[..word.start], VERB) {
         return None;
@@ -50,7 +50,7 @@ pub(super) fn convert(bytes: &[u8], word: &Range<usize>) -> Option<Range<usize>>
         at += 1 + run(bytes, at + 1, |b| b.is_ascii_alphabetic());
         at += run(bytes, at, is_blank);
     }
-    let inside = value::quote(bytes, at);
+    let inside = value::find_quoted(bytes, at);
     inside.or_else(|| piped(bytes, word.start - VERB.len()))
 }
 
@@ -69,7 +69,7 @@ fn piped(bytes: &[u8], at: usize) -> Option<Range<usize>> {
 /// Returns the value of a directive such as `requirepass …`, which begins at `at`. In the middle of a line it must look like a password.
 pub(super) fn directive(text: &str, name: &Range<usize>, at: usize) -> Option<Range<usize>> {
     let bytes = text.as_bytes();
-    if let Some(inside) = value::quote(bytes, at) {
+    if let Some(inside) = value::find_quoted(bytes, at) {
         return Some(inside);
     }
     let end = at + run(bytes, at, |b| !b.is_ascii_whitespace() && !b"\"'`\\<>".contains(&b));

@@ -64,7 +64,7 @@ pub(crate) fn find(text: &str, from: usize) -> Vec<NamedValue> {
     WORDS.for_each(&text.as_bytes()[from..], |word, start| {
         let start = from + start;
         if start >= scanner.done {
-            scanner.at_word(STEMS[word], start..start + STEMS[word].len());
+            scanner.scan_word(STEMS[word], start..start + STEMS[word].len());
         }
     });
     scanner.found
@@ -87,17 +87,17 @@ struct Scanner<'t> {
 }
 
 impl Scanner<'_> {
-    fn at_word(&mut self, stem: &str, word: Range<usize>) {
+    fn scan_word(&mut self, stem: &str, word: Range<usize>) {
         match stem {
             SECURE => {
-                return match arguments::convert(self.bytes, &word) {
+                return match arguments::find_secure_string_argument(self.bytes, &word) {
                     Some(range) => self.add(&word, range, Strength::Password, ValueForm::Quoted),
-                    None => self.sibling(&word),
+                    None => self.scan_sibling(&word),
                 };
             }
-            KEY_VAULT => return self.sibling(&word),
-            SENSITIVE if self.is_set(word.end) => return self.sibling(&word),
-            IDENTIFIED => return self.identified(&word),
+            KEY_VAULT => return self.scan_sibling(&word),
+            SENSITIVE if self.is_set(word.end) => return self.scan_sibling(&word),
+            IDENTIFIED => return self.scan_identified_by(&word),
             _ => {}
         }
         let name = self.name_around(&word);
@@ -105,7 +105,7 @@ impl Scanner<'_> {
         // Headers have patterns of their own; only a pair of fields is read here.
         if matches!(stem, AUTHORIZATION | COOKIE) {
             if let Some(at) = pairs::value_of_name(self.text, &name) {
-                self.value(&name, at, Self::PAIR, Strength::Strong);
+                self.scan_value(&name, at, Self::PAIR, Strength::Strong);
             }
             return;
         }
@@ -126,17 +126,17 @@ impl Scanner<'_> {
         };
         self.open = self.quotes.open_at(self.bytes, name.start);
         if let Some(at) = pairs::value_of_name(self.text, &name) {
-            return self.value(&name, at, Self::PAIR, strength);
+            return self.scan_value(&name, at, Self::PAIR, strength);
         }
         if let Some(start) = pairs::input_type(self.text, &name) {
             if let Some(at) = pairs::value_of_input(self.text, start, name.end) {
-                self.value(&name, at, Self::PAIR, Strength::Password);
+                self.scan_value(&name, at, Self::PAIR, Strength::Password);
             }
             return;
         }
-        match self.joint(&name) {
-            Some((at, joint)) => self.value(&name, at, joint, strength),
-            None => self.unjoined(&name, strength),
+        match self.read_joint(&name) {
+            Some((at, joint)) => self.scan_value(&name, at, joint, strength),
+            None => self.scan_unjoined(&name, strength),
         }
     }
 
@@ -176,7 +176,7 @@ impl Scanner<'_> {
     }
 
     /// Reads what joins a name to its value. Returns the position of the value.
-    fn joint(&self, name: &Range<usize>) -> Option<(usize, Joint)> {
+    fn read_joint(&self, name: &Range<usize>) -> Option<(usize, Joint)> {
         let bytes = self.bytes;
         let mut at = name.end;
         let slashes = run(bytes, at, |b| b == b'\\');
@@ -211,7 +211,6 @@ impl Scanner<'_> {
             is_quoted,
             is_pair: false,
         };
-        // `a:b` without a space is a path or a time, unless the name is quoted or stands alone.
         Some((at + after, joint))
     }
 
@@ -240,7 +239,7 @@ impl Scanner<'_> {
     }
 
     /// Reads a value without a sign before it: an XML element, a flag, a line of a table, SQL.
-    fn unjoined(&mut self, name: &Range<usize>, strength: Strength) {
+    fn scan_unjoined(&mut self, name: &Range<usize>, strength: Strength) {
         let bytes = self.bytes;
         let before = name.start.checked_sub(1).map(|at| bytes[at]);
         let rest = &bytes[name.end..];
@@ -248,16 +247,16 @@ impl Scanner<'_> {
         let at = name.end + blank;
         // `<property name="db.password">…</property>`
         if matches!(rest, [b'"' | b'\'', b'>', ..]) && pairs::is_name(self.text, name) {
-            return self.element(name, strength);
+            return self.scan_element(name, strength);
         }
         if matches!(before, Some(b'<' | b':')) && (rest.starts_with(b">") || rest.starts_with(b" ")) {
-            return self.element(name, strength);
+            return self.scan_element(name, strength);
         }
         if blank == 0 || at >= bytes.len() {
             return;
         }
         if bytes[name.start] == b'-' {
-            return self.flag(name, at, strength);
+            return self.scan_flag(name, at, strength);
         }
         if self.text[name.clone()].eq_ignore_ascii_case(names::REQUIRE_PASS) {
             if let Some(range) = arguments::directive(self.text, name, at) {
@@ -269,23 +268,23 @@ impl Scanner<'_> {
             // In a string of YAML, quotes are doubled.
             let is_doubled = bytes.get(at + 1) == Some(&b'\'');
             if (is_doubled || !self.open.is_closed_by(b'\'', false))
-                && let Some(range) = value::quote(bytes, at)
+                && let Some(range) = value::find_quoted(bytes, at)
             {
                 self.add(name, range, strength, ValueForm::Quoted);
             }
             return;
         }
         if let Some(after) = after_is(rest).filter(|_| strength >= Strength::Strong) {
-            return self.prose(name, name.end + after);
+            return self.scan_prose(name, name.end + after);
         }
         let is_row = blank > 1 || rest[0] == b'\t' || bytes[at] == b'|';
         if strength >= Strength::Strong && (is_row || self.is_table(name.start)) {
-            self.row(name, at);
+            self.scan_row(name, at);
         }
     }
 
     /// An XML element: `<password>…</password>`.
-    fn element(&mut self, name: &Range<usize>, strength: Strength) {
+    fn scan_element(&mut self, name: &Range<usize>, strength: Strength) {
         let rest = &self.bytes[name.end..];
         let rest = &rest[..rest.len().min(4096)];
         let Some(open) = rest
@@ -309,7 +308,7 @@ impl Scanner<'_> {
     }
 
     /// A flag of a command: `--password …`.
-    fn flag(&mut self, name: &Range<usize>, at: usize, strength: Strength) {
+    fn scan_flag(&mut self, name: &Range<usize>, at: usize, strength: Strength) {
         let before = name.start.checked_sub(1).map(|at| self.bytes[at]);
         if !before.is_none_or(|b| b.is_ascii_whitespace() || b"\"'=[,(`".contains(&b)) || self.bytes[at] == b'-' {
             return;
@@ -317,7 +316,7 @@ impl Scanner<'_> {
         let is_quoted = matches!(self.bytes[at], b'"' | b'\'');
         let range = match is_quoted {
             true if self.open.is_closed_by(self.bytes[at], false) => None,
-            true => value::quote(self.bytes, at),
+            true => value::find_quoted(self.bytes, at),
             false => Some(at..at + run(self.bytes, at, |b| !b.is_ascii_whitespace() && !b"\"'`<>".contains(&b))),
         };
         let Some(range) = range else { return };
@@ -329,7 +328,7 @@ impl Scanner<'_> {
     }
 
     /// A sentence: `the password is …`.
-    fn prose(&mut self, name: &Range<usize>, at: usize) {
+    fn scan_prose(&mut self, name: &Range<usize>, at: usize) {
         let at = at + run(self.bytes, at, |b| matches!(b, b' ' | b'"' | b'\'' | b'`' | b':'));
         let len = run(self.bytes, at, |b| {
             !b.is_ascii_whitespace() && !b"\"'`,;<>()".contains(&b)
@@ -341,7 +340,7 @@ impl Scanner<'_> {
     }
 
     /// A row of a table with a column for names and one for values.
-    fn row(&mut self, name: &Range<usize>, at: usize) {
+    fn scan_row(&mut self, name: &Range<usize>, at: usize) {
         let from = name.start.saturating_sub(64);
         let line = self.bytes[from..name.start].iter().rev().take_while(|b| **b != b'\n');
         if !{ line }.all(|b| b" \t|+>-".contains(b)) {
@@ -377,10 +376,10 @@ impl Scanner<'_> {
     }
 
     /// `IDENTIFIED BY '…'` of SQL.
-    fn identified(&mut self, word: &Range<usize>) {
+    fn scan_identified_by(&mut self, word: &Range<usize>) {
         let at = word.end + run(self.bytes, word.end, |b| b == b' ');
         if matches!(self.bytes.get(at), Some(b'\'' | b'"'))
-            && let Some(range) = value::quote(self.bytes, at)
+            && let Some(range) = value::find_quoted(self.bytes, at)
         {
             self.done = at;
             self.add(word, range, Strength::Password, ValueForm::Quoted);
@@ -394,14 +393,14 @@ impl Scanner<'_> {
     }
 
     /// The value beside a field that marks its object as a secret.
-    fn sibling(&mut self, word: &Range<usize>) {
+    fn scan_sibling(&mut self, word: &Range<usize>) {
         self.done = word.end;
         if let Some(at) = pairs::sibling(self.text, word.start, word.end) {
-            self.value(word, at, Self::PAIR, Strength::Password);
+            self.scan_value(word, at, Self::PAIR, Strength::Password);
         }
     }
 
-    fn value(&mut self, name: &Range<usize>, at: usize, joint: Joint, strength: Strength) {
+    fn scan_value(&mut self, name: &Range<usize>, at: usize, joint: Joint, strength: Strength) {
         match value::read(self.text, name, at, joint, self.open, &mut self.ahead) {
             Some(Read::One { range, shown, form }) if !self.is_list || joint.is_pair => {
                 let shown = &self.text[shown];

@@ -89,10 +89,10 @@ pub(super) fn read(
         b'`' if name.start.checked_sub(1).is_some_and(|at| bytes[at] == b'`') => None,
         // The string that the name is in ends here, without a value.
         b'"' | b'\'' | b'\\' if ends_string(bytes, at, open) => None,
-        b'"' | b'\'' | b'`' | b'\\' => quote(bytes, at).map(one(ValueForm::Quoted)),
+        b'"' | b'\'' | b'`' | b'\\' => find_quoted(bytes, at).map(one(ValueForm::Quoted)),
         // Strings of Python, C# and Rust: `b'x'`, `@"x"`.
         b'b' | b'r' | b'f' | b'u' | b'@' if matches!(bytes.get(at + 1), Some(b'"' | b'\'')) => {
-            quote(bytes, at + 1).map(one(ValueForm::Quoted))
+            find_quoted(bytes, at + 1).map(one(ValueForm::Quoted))
         }
         _ => bare(text, name, at, joint, open, ahead),
     }
@@ -123,7 +123,7 @@ fn skip_type(bytes: &[u8], at: usize) -> usize {
 }
 
 /// The inside of a quoted string. It ends at the end of the line at the latest.
-pub(super) fn quote(bytes: &[u8], at: usize) -> Option<Range<usize>> {
+pub(super) fn find_quoted(bytes: &[u8], at: usize) -> Option<Range<usize>> {
     let slashes = bytes[at..].iter().take(16).take_while(|b| **b == b'\\').count();
     let quote = *bytes.get(at + slashes)?;
     if !matches!(quote, b'"' | b'\'' | b'`') {
@@ -169,7 +169,7 @@ fn list(bytes: &[u8], at: usize, open: OpenQuotes) -> Option<Vec<Range<usize>>> 
             b']' => return Some(found),
             b'"' | b'\'' | b'\\' if ends_string(bytes, at, open) => return None,
             b'"' | b'\'' | b'\\' => {
-                let Some(range) = quote(bytes, at) else {
+                let Some(range) = find_quoted(bytes, at) else {
                     at += 1;
                     continue;
                 };
@@ -194,7 +194,7 @@ fn nested_end(bytes: &[u8], at: usize) -> usize {
             b'{' | b'[' => depth += 1,
             b'}' | b']' if depth == 1 => return next + 1,
             b'}' | b']' => depth -= 1,
-            b'"' => next = quote(bytes, next).map_or(next, |inside| inside.end),
+            b'"' => next = find_quoted(bytes, next).map_or(next, |inside| inside.end),
             _ => {}
         }
         next += 1;

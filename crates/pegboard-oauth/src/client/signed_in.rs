@@ -16,6 +16,6 @@ impl OAuthClient {
     /// The session of an account, without a request and without its tokens.
     pub async fn session(&self, account: &OAuthAccount) -> Result<Option<SessionSummary>, OAuthError> {
         let stored = self.inner.store.account(&account.key()).await?;
-        Ok(stored.and_then(SessionSummary::new))
+        Ok(stored.and_then(SessionSummary::from_stored))
     }
 }

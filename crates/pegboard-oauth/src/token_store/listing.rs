@@ -64,7 +64,7 @@ impl Inner {
     fn unreadable_files(&self) -> Result<Vec<(AccountKey, String)>, StoreError> {
         let mut keys = self.keys()?;
         keys.retain(|key| self.session_of(key).is_err());
-        if let Storage::Folder(folder) = &self.place {
+        if let Storage::Folder(folder) = &self.storage {
             let damaged = files(folder, ".damaged").map_err(|error| unlisted(folder, &error))?;
             keys.extend(damaged.iter().filter_map(|name| AccountKey::parse(name)));
         }
@@ -105,7 +105,7 @@ impl Inner {
     /// The names of all files, sorted.
     fn keys(&self) -> Result<Vec<AccountKey>, StoreError> {
         let mut names: Vec<String> = self.unsaved.lock().keys().cloned().collect();
-        match &self.place {
+        match &self.storage {
             Storage::Memory { files, .. } => names.extend(files.lock().keys().cloned()),
             Storage::Folder(folder) => {
                 names.extend(files(folder, ".json").map_err(|error| unlisted(folder, &error))?);

@@ -14,7 +14,7 @@ use pegboard_base::private_file;
 impl TokenStore {
     /// The file that was set aside because it was damaged, until the next sign-in or sign-out.
     pub(crate) async fn damaged_file(&self, key: &AccountKey) -> Option<String> {
-        let Storage::Folder(folder) = &self.inner.place else {
+        let Storage::Folder(folder) = &self.inner.storage else {
             return None;
         };
         let file = aside(folder, key);
@@ -25,7 +25,7 @@ impl TokenStore {
 
     /// Removes the file that was set aside: it is not needed any more.
     pub(crate) async fn remove_damaged_file(&self, key: &AccountKey) {
-        if let Storage::Folder(folder) = &self.inner.place {
+        if let Storage::Folder(folder) = &self.inner.storage {
             let file = aside(folder, key);
             let _ = blocking(move || Ok(std::fs::remove_file(file).is_ok())).await;
         }
@@ -50,7 +50,7 @@ impl TokenStore {
     async fn set_aside<T: DeserializeOwned>(&self, key: &AccountKey) -> Result<(), StoreError> {
         let (inner, key) = (self.inner.clone(), key.clone());
         blocking(move || {
-            let Storage::Folder(folder) = &inner.place else {
+            let Storage::Folder(folder) = &inner.storage else {
                 return Ok(());
             };
             let (file, aside) = (file(folder, &key), aside(folder, &key));

@@ -50,7 +50,7 @@ fn asking(script: &Script, owner: &Value, questions: &Value, request: &Request<'
     // A script whose questions do not parse asks none, which its test notices.
     let questions: Vec<Vec<Question>> = serde_json::from_value(questions.clone()).unwrap_or_default();
     let (mut acts, answers) = if request.modern {
-        match input::answers(script, owner.as_str().unwrap_or_default(), &questions, request) {
+        match input::collect_answers(script, owner.as_str().unwrap_or_default(), &questions, request) {
             Ok(answers) => (Vec::new(), answers),
             Err(response) => return vec![Act::Answer(response)],
         }

@@ -14,7 +14,7 @@ use crate::script::{Question, Script};
 
 /// The answers to all rounds, each as `{"KEY": ANSWER}`. `Err` is the response to send instead: the next round, or an error.
 /// `owner` is the tool or prompt that asks.
-pub(super) fn answers(
+pub(super) fn collect_answers(
     script: &Script,
     owner: &str,
     rounds: &[Vec<Question>],
@@ -38,7 +38,7 @@ pub(super) fn answers(
         Some(_) => return Err(invalid("inputResponses is not an object")),
     };
     for (number, round) in rounds.iter().enumerate().skip(done) {
-        let asked = supported(round, request)?;
+        let asked = answerable(round, request)?;
         let mut given = Vec::new();
         for question in &asked {
             match responses.get(&question.key) {
@@ -62,7 +62,7 @@ pub(super) fn answers(
 }
 
 /// The questions that the client can answer. If it can answer none of them, `Err` is the error about it.
-fn supported<'a>(round: &'a [Question], request: &Request<'_>) -> Result<Vec<&'a Question>, Value> {
+fn answerable<'a>(round: &'a [Question], request: &Request<'_>) -> Result<Vec<&'a Question>, Value> {
     let capabilities = &request.params["_meta"][meta::CLIENT_CAPABILITIES];
     let asked: Vec<&Question> = round
         .iter()

@@ -14,7 +14,7 @@ const FLUSH: Act = Act::Wait(Duration::from_millis(50));
 pub(super) fn at_start(fault: &Fault) -> Vec<Act> {
     match fault {
         Fault::SlowStart { ms } => vec![Act::Wait(Duration::from_millis(*ms))],
-        Fault::ExitsAtStart { code, stderr } => vec![said(stderr), Act::Die(*code)],
+        Fault::ExitsAtStart { code, stderr } => vec![stderr_text(stderr), Act::Die(*code)],
         Fault::Prompts { text } => vec![Act::Bytes(text.clone().into_bytes()), Act::StopReading],
         Fault::NoiseAtStart { lines } => noise(*lines),
         Fault::FloodsStderr { bytes } => flood(*bytes),
@@ -25,18 +25,20 @@ pub(super) fn at_start(fault: &Fault) -> Vec<Act> {
 /// Applies one fault to the acts of a request.
 pub(super) fn spoil(acts: Vec<Act>, fault: &Fault, request: &Request<'_>) -> Vec<Act> {
     match fault {
-        Fault::SilentHandshake | Fault::NeverAnswers => instead(acts, |_| vec![Act::Hang]),
-        Fault::ExitsAtHandshake { code, stderr } => vec![said(stderr), Act::Die(*code)],
+        Fault::SilentHandshake | Fault::NeverAnswers => replace_answer(acts, |_| vec![Act::Hang]),
+        Fault::ExitsAtHandshake { code, stderr } => vec![stderr_text(stderr), Act::Die(*code)],
         Fault::DiesBeforeExecuting { code } => vec![Act::Die(*code)],
-        Fault::DiesAfterExecuting { code } => instead(acts, |_| vec![Act::Die(*code)]),
-        Fault::DiesWhileAnswering { code } => instead(acts, |answer| vec![half_of(&answer), FLUSH, Act::Die(*code)]),
-        Fault::DiesIdle { after_ms } => with(acts, [Act::Wait(Duration::from_millis(*after_ms)), Act::Die(0)]),
-        Fault::ClosesOutput => instead(acts, |_| vec![Act::Close]),
+        Fault::DiesAfterExecuting { code } => replace_answer(acts, |_| vec![Act::Die(*code)]),
+        Fault::DiesWhileAnswering { code } => {
+            replace_answer(acts, |answer| vec![half_of(&answer), FLUSH, Act::Die(*code)])
+        }
+        Fault::DiesIdle { after_ms } => append(acts, [Act::Wait(Duration::from_millis(*after_ms)), Act::Die(0)]),
+        Fault::ClosesOutput => replace_answer(acts, |_| vec![Act::Close]),
         Fault::StopsReading => vec![Act::StopReading, Act::Hang],
-        Fault::LateAnswer { ms } => before(acts, vec![Act::Wait(Duration::from_millis(*ms))]),
-        Fault::CutThenEof => instead(acts, |answer| vec![half_of(&answer), Act::Close]),
-        Fault::ResetInBody => instead(acts, |answer| vec![half_of(&answer), FLUSH, Act::Reset]),
-        Fault::ResetInStream => instead(acts, |answer| {
+        Fault::LateAnswer { ms } => insert_before_answer(acts, vec![Act::Wait(Duration::from_millis(*ms))]),
+        Fault::CutThenEof => replace_answer(acts, |answer| vec![half_of(&answer), Act::Close]),
+        Fault::ResetInBody => replace_answer(acts, |answer| vec![half_of(&answer), FLUSH, Act::Reset]),
+        Fault::ResetInStream => replace_answer(acts, |answer| {
             let head = Act::Bytes(b"event: message\ndata: ".to_vec());
             vec![head, half_of(&answer), FLUSH, Act::Reset]
         }),
@@ -46,7 +48,7 @@ pub(super) fn spoil(acts: Vec<Act>, fault: &Fault, request: &Request<'_>) -> Vec
             } else {
                 Act::Close
             };
-            with(limit_listening(acts, Duration::from_millis(*after_ms)), [end])
+            append(limit_listening(acts, Duration::from_millis(*after_ms)), [end])
         }
         Fault::AnswersError { code, message, data } => {
             let error = Act::Answer(request.error(*code, message, data.as_ref()));
@@ -54,7 +56,7 @@ pub(super) fn spoil(acts: Vec<Act>, fault: &Fault, request: &Request<'_>) -> Vec
             if acts.iter().any(|act| matches!(act, Act::Listen { .. })) {
                 vec![error]
             } else {
-                instead(acts, |_| vec![error])
+                replace_answer(acts, |_| vec![error])
             }
         }
         _ => add_messages(acts, fault, request),
@@ -64,22 +66,22 @@ pub(super) fn spoil(acts: Vec<Act>, fault: &Fault, request: &Request<'_>) -> Vec
 /// The faults that send more than the response.
 fn add_messages(acts: Vec<Act>, fault: &Fault, request: &Request<'_>) -> Vec<Act> {
     match fault {
-        Fault::NoiseBeforeAnswer { lines } => before(acts, noise(*lines)),
-        Fault::FloodsStderr { bytes } => before(acts, flood(*bytes)),
-        Fault::ProgressFlood { count } => before(acts, progress(request, Some(*count), Duration::ZERO)),
+        Fault::NoiseBeforeAnswer { lines } => insert_before_answer(acts, noise(*lines)),
+        Fault::FloodsStderr { bytes } => insert_before_answer(acts, flood(*bytes)),
+        Fault::ProgressFlood { count } => insert_before_answer(acts, progress(request, Some(*count), Duration::ZERO)),
         Fault::ProgressForEver { every_ms } => {
-            instead(acts, |_| progress(request, None, Duration::from_millis(*every_ms)))
+            replace_answer(acts, |_| progress(request, None, Duration::from_millis(*every_ms)))
         }
         Fault::ServerRequests { method, count } => {
             let requests = (0..*count).map(|number| {
                 let id = format!("undeclared-{number}");
                 Act::Send(json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": {} }))
             });
-            before(acts, requests.collect())
+            insert_before_answer(acts, requests.collect())
         }
         Fault::ListChanged { count, every_ms } => {
             let every = Duration::from_millis(*every_ms);
-            with(acts, [Act::Announce { count: *count, every }])
+            append(acts, [Act::Announce { count: *count, every }])
         }
         Fault::Says {
             messages,
@@ -92,23 +94,23 @@ fn add_messages(acts: Vec<Act>, fault: &Fault, request: &Request<'_>) -> Vec<Act
                 .map(|text| Act::Say(text.replace("$ID", &id).into_bytes()));
             let said: Vec<_> = (0..*times).flat_map(|_| said.clone()).collect();
             if *then_answer {
-                before(acts, said)
+                insert_before_answer(acts, said)
             } else {
-                instead(acts, |_| with(said, [Act::Hang]))
+                replace_answer(acts, |_| append(said, [Act::Hang]))
             }
         }
-        Fault::AnswersTwice => instead(acts, |answer| vec![Act::Send(answer.clone()), Act::Answer(answer)]),
+        Fault::AnswersTwice => replace_answer(acts, |answer| vec![Act::Send(answer.clone()), Act::Answer(answer)]),
         Fault::StrayAnswers { count } => {
             let strays = (0..*count).map(|number| {
                 Act::Send(json!({ "jsonrpc": "2.0", "id": 9_000_000 + number, "result": { "content": [] } }))
             });
-            before(acts, strays.collect())
+            insert_before_answer(acts, strays.collect())
         }
         Fault::Oversized {
             bytes,
             with_id,
             then_valid,
-        } => instead(acts, |answer| {
+        } => replace_answer(acts, |answer| {
             let id = if *with_id {
                 answer["id"].clone()
             } else {
@@ -122,7 +124,7 @@ fn add_messages(acts: Vec<Act>, fault: &Fault, request: &Request<'_>) -> Vec<Act
                 vec![Act::Answer(long)]
             }
         }),
-        Fault::EndlessLine => instead(acts, |_| {
+        Fault::EndlessLine => replace_answer(acts, |_| {
             let bytes = vec![b'x'; 64 * 1024];
             vec![
                 Act::Bytes(br#"{"jsonrpc":"2.0","result":""#.to_vec()),
@@ -136,7 +138,7 @@ fn add_messages(acts: Vec<Act>, fault: &Fault, request: &Request<'_>) -> Vec<Act
 /// The faults that change only the bytes of the response.
 fn garble(acts: Vec<Act>, fault: &Fault) -> Vec<Act> {
     let with_id = |acts, id: Option<Value>| {
-        instead(acts, |mut answer| {
+        replace_answer(acts, |mut answer| {
             match (id, answer.as_object_mut()) {
                 (Some(id), Some(answer)) => drop(answer.insert("id".into(), id)),
                 (None, Some(answer)) => drop(answer.remove("id")),
@@ -146,7 +148,7 @@ fn garble(acts: Vec<Act>, fault: &Fault) -> Vec<Act> {
         })
     };
     let in_text = |acts, mark: &[u8]| {
-        instead(acts, |answer| {
+        replace_answer(acts, |answer| {
             let text = answer.to_string().into_bytes();
             // Before the last quote, which is inside the last string.
             let at = text.iter().rposition(|byte| *byte == b'"').unwrap_or(text.len());
@@ -154,17 +156,17 @@ fn garble(acts: Vec<Act>, fault: &Fault) -> Vec<Act> {
         })
     };
     let line = |acts, change: fn(String) -> String| {
-        instead(acts, |answer| vec![Act::Line(change(answer.to_string()).into_bytes())])
+        replace_answer(acts, |answer| vec![Act::Line(change(answer.to_string()).into_bytes())])
     };
     match fault {
         Fault::WrongId => with_id(acts, Some(json!(777_777))),
         Fault::NullId => with_id(acts, Some(Value::Null)),
         Fault::MissingId => with_id(acts, None),
-        Fault::StringId => instead(acts, |mut answer| {
+        Fault::StringId => replace_answer(acts, |mut answer| {
             answer["id"] = answer["id"].to_string().into();
             vec![Act::Answer(answer)]
         }),
-        Fault::FloatId => instead(acts, |mut answer| {
+        Fault::FloatId => replace_answer(acts, |mut answer| {
             answer["id"] = answer["id"].as_f64().map_or_else(|| json!(1.5), |id| json!(id));
             vec![Act::Answer(answer)]
         }),
@@ -178,14 +180,14 @@ fn garble(acts: Vec<Act>, fault: &Fault) -> Vec<Act> {
         Fault::DuplicateKeys => line(acts, |text| {
             text.replacen('{', r#"{"result":{"content":[{"type":"text","text":"the other"}]},"#, 1)
         }),
-        Fault::Nested { depth } => instead(acts, |answer| {
+        Fault::Nested { depth } => replace_answer(acts, |answer| {
             let id = &answer["id"];
             let (opened, closed) = ("[".repeat(*depth), "]".repeat(*depth));
             vec![Act::Line(
                 format!(r#"{{"jsonrpc":"2.0","id":{id},"result":{opened}{closed}}}"#).into_bytes(),
             )]
         }),
-        Fault::UnknownResultType => instead(acts, |mut answer| {
+        Fault::UnknownResultType => replace_answer(acts, |mut answer| {
             answer["result"]["resultType"] = "sideways".into();
             vec![Act::Answer(answer)]
         }),
@@ -218,7 +220,7 @@ fn flood(bytes: u64) -> Vec<Act> {
     vec![Act::Stderr { text, times }]
 }
 
-fn said(text: &str) -> Act {
+fn stderr_text(text: &str) -> Act {
     Act::Stderr {
         text: text.into(),
         times: 1,
@@ -231,7 +233,7 @@ fn progress(request: &Request<'_>, count: Option<u64>, every: Duration) -> Vec<A
 }
 
 /// Replaces the response.
-fn instead(acts: Vec<Act>, change: impl FnOnce(Value) -> Vec<Act>) -> Vec<Act> {
+fn replace_answer(acts: Vec<Act>, change: impl FnOnce(Value) -> Vec<Act>) -> Vec<Act> {
     let mut change = Some(change);
     let mut changed = Vec::new();
     for act in acts {
@@ -247,7 +249,7 @@ fn instead(acts: Vec<Act>, change: impl FnOnce(Value) -> Vec<Act>) -> Vec<Act> {
 }
 
 /// Inserts acts before the response, or at the end if there is none.
-fn before(mut acts: Vec<Act>, more: Vec<Act>) -> Vec<Act> {
+fn insert_before_answer(mut acts: Vec<Act>, more: Vec<Act>) -> Vec<Act> {
     let at = acts
         .iter()
         .position(|act| matches!(act, Act::Answer(_) | Act::Line(_)))
@@ -256,7 +258,7 @@ fn before(mut acts: Vec<Act>, more: Vec<Act>) -> Vec<Act> {
     acts
 }
 
-fn with(mut acts: Vec<Act>, more: impl IntoIterator<Item = Act>) -> Vec<Act> {
+fn append(mut acts: Vec<Act>, more: impl IntoIterator<Item = Act>) -> Vec<Act> {
     acts.extend(more);
     acts
 }

@@ -72,7 +72,7 @@ pub(super) fn call(script: &Script, faults: &[Fault], request: &Request<'_>) -> 
 /// The answers to the tool's questions in the modern era; none in the legacy era, in which they come during the call.
 fn modern_answers(script: &Script, tool: &Tool, request: &Request<'_>) -> Result<Vec<Value>, Value> {
     if request.modern {
-        input::answers(script, tool.name(), &tool.questions, request)
+        input::collect_answers(script, tool.name(), &tool.questions, request)
     } else {
         Ok(Vec::new())
     }

@@ -19,7 +19,7 @@ pub(super) fn read(text: &str) -> Option<Node> {
 
 /// Reads the pairs by the schema: a comma inside a declared string or list does not end its value, and a value is read as its declared
 /// type.
-pub(super) fn guide(text: &str, subschema: Subschema<'_>) -> Option<Node> {
+pub(super) fn parse_guided(text: &str, subschema: Subschema<'_>) -> Option<Node> {
     let mut found: Vec<(&str, usize, usize)> = Vec::new();
     for piece in pieces(text)? {
         let whole = &text[piece.start..piece.end];
@@ -174,20 +174,20 @@ mod tests {
             ("name=null", r#"{"name":"null"}"#),
         ] {
             assert_eq!(
-                shown(guide(text, Subschema::root(&schema))).as_deref(),
+                shown(parse_guided(text, Subschema::root(&schema))).as_deref(),
                 Some(expected),
                 "{text}"
             );
         }
-        assert_eq!(shown(guide("words, name: x", Subschema::root(&schema))), None);
+        assert_eq!(shown(parse_guided("words, name: x", Subschema::root(&schema))), None);
     }
 
     #[test]
     fn a_label_that_the_tool_does_not_know_is_part_of_its_only_text() {
         let schema = json!({"properties": {"query": {"type": "string"}}});
-        assert_eq!(shown(guide("Note: buy milk", Subschema::root(&schema))), None);
+        assert_eq!(shown(parse_guided("Note: buy milk", Subschema::root(&schema))), None);
         assert_eq!(
-            shown(guide("query: buy milk", Subschema::root(&schema))).as_deref(),
+            shown(parse_guided("query: buy milk", Subschema::root(&schema))).as_deref(),
             Some(r#"{"query":"buy milk"}"#)
         );
     }

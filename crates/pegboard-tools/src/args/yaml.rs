@@ -10,7 +10,7 @@ const MAX_BYTES: usize = 256 << 10;
 const MAX_DEPTH: usize = 64;
 
 /// Parses a YAML map with at least one nested list or map. Returns `None` for flat `key: value` lines, because prose often looks like them.
-pub(super) fn nest(text: &str) -> Option<Node> {
+pub(super) fn parse_nested(text: &str) -> Option<Node> {
     if text.len() > MAX_BYTES {
         return None;
     }
@@ -118,7 +118,7 @@ mod tests {
     use super::*;
 
     fn check(text: &str, expected: Option<&str>) {
-        let read = nest(text).map(|node| serde_json::to_string(&node).unwrap());
+        let read = parse_nested(text).map(|node| serde_json::to_string(&node).unwrap());
         assert_eq!(read.as_deref(), expected, "{text}");
     }
 

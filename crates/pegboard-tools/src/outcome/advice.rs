@@ -36,9 +36,9 @@ macro_rules! advice {
 }
 
 advice! {
-    /// The tool is not to be had.
+    /// The tool is unavailable.
     Leave = "leave" "Go on without it.",
-    /// No tool is to be had any more.
+    /// No tool is available any more.
     LeaveTools = "leave_tools" "Go on without tools.",
     /// The same call would fail again.
     Useless = "useless" "Calling again does not help. Go on without it.",
@@ -79,7 +79,7 @@ impl Advice {
 }
 
 /// Deserializes the advice of another process. A word that this version does not know is left out.
-pub(super) fn known<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Advice>, D::Error> {
+pub(super) fn deserialize_known<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Advice>, D::Error> {
     let word = Option::<String>::deserialize(deserializer)?;
     Ok(word.and_then(|word| word.parse().ok()))
 }

@@ -48,7 +48,11 @@ pub struct Failure {
     #[serde(default)]
     pub hint: Option<String>,
     /// What a model should do next.
-    #[serde(default, deserialize_with = "advice::known", skip_serializing_if = "Option::is_none")]
+    #[serde(
+        default,
+        deserialize_with = "advice::deserialize_known",
+        skip_serializing_if = "Option::is_none"
+    )]
     pub advice: Option<Advice>,
     /// Whether the tool may have run nevertheless.
     #[serde(default)]

@@ -77,7 +77,7 @@ struct StoredOutcome {
     error_code: Option<i64>,
     retry_after_ms: Option<f64>,
     message: Option<String>,
-    #[serde(default, deserialize_with = "advice::known")]
+    #[serde(default, deserialize_with = "advice::deserialize_known")]
     advice: Option<Advice>,
     causes: Option<Cause>,
     #[serde(default, deserialize_with = "diagnosis::known")]

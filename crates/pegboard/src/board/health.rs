@@ -6,19 +6,19 @@ use crate::{audit::AuditFailure, call::JournalProblem, server::Server};
 /// Whether every enabled server is ready or idle. Draining servers do not count, nor does one that refuses a principal's credentials.
 pub(super) fn is_healthy(rows: &[ServerStatus]) -> bool {
     let refuses_principal = |row: &ServerStatus| row.principal.is_some() && row.state == State::NeedsAuth;
-    count(rows).all(|row| is_well(row.state) || refuses_principal(row))
+    without_draining(rows).all(|row| is_well(row.state) || refuses_principal(row))
 }
 
 /// One warning for each server, or view instance, that is not healthy and has an error.
 pub(super) fn warnings(rows: &[ServerStatus]) -> Vec<Warning> {
-    let troubled = count(rows).filter(|row| !is_well(row.state));
+    let troubled = without_draining(rows).filter(|row| !is_well(row.state));
     troubled.filter_map(warning).collect()
 }
 
 /// Whether a required server can serve calls: an instance is ready or, for a session-scoped server that no view needs now, its last start
 /// succeeded.
 pub(super) fn is_served(server: &Server, rows: &[ServerStatus]) -> bool {
-    let of_server = || count(rows).filter(|row| row.name == *server.name());
+    let of_server = || without_draining(rows).filter(|row| row.name == *server.name());
     let is_ready = of_server().any(|row| row.state == State::Ready);
     let is_resting = || of_server().all(|row| matches!(row.state, State::Idle | State::Connecting));
     is_ready || (server.is_spare() && server.listing().was_listed() && is_resting())
@@ -73,7 +73,7 @@ pub(super) fn journal_warning(problem: JournalProblem) -> Warning {
     }
 }
 
-fn count(rows: &[ServerStatus]) -> impl Iterator<Item = &ServerStatus> {
+fn without_draining(rows: &[ServerStatus]) -> impl Iterator<Item = &ServerStatus> {
     rows.iter().filter(|row| !row.draining)
 }
 

@@ -55,7 +55,7 @@ pub struct EndedSignIn {
 }
 
 impl EndedSignIn {
-    fn new<T>(
+    fn from_result<T>(
         stored: Option<StoredSignIn>,
         file: Option<String>,
         forgotten: Result<T, SignInError>,
@@ -121,7 +121,7 @@ impl Pegboard {
             let is_of = principal.is_none() || stored.principal.as_ref() == principal;
             if is_of && seen.insert(&stored.key) {
                 let forgotten = forget_with_servers(self, stored).await;
-                ended.push(EndedSignIn::new(Some(stored.clone()), None, forgotten));
+                ended.push(EndedSignIn::from_result(Some(stored.clone()), None, forgotten));
             }
         }
         if principal.is_none() {
@@ -133,7 +133,7 @@ impl Pegboard {
             {
                 let forgotten = forget_stored(self, None, None, &key).await;
                 let forgotten = forgotten.and_then(|forgotten| Ok((forgotten, nobody("http://localhost")?)));
-                ended.push(EndedSignIn::new(None, Some(file), forgotten));
+                ended.push(EndedSignIn::from_result(None, Some(file), forgotten));
             }
         }
         let end = Deadline::within(limit);

@@ -183,7 +183,7 @@ impl SignIns {
     pub(super) fn provider(self: &Arc<Self>, name: &ServerName, transport: &Transport) -> Option<Arc<dyn Credentials>> {
         let (account, is_configured) = account_of(name, transport)?;
         if account.settings.grant.exchanges_caller() {
-            self.caller_tokens.want();
+            self.caller_tokens.enable_exchange();
         }
         Some(Arc::new(SignInCredentials {
             sign_ins: self.clone(),
@@ -300,7 +300,7 @@ impl Credentials for SignInCredentials {
         Box::pin(self.token(request))
     }
 
-    fn renewed<'a>(
+    fn wait_for_renewal<'a>(
         &'a self,
         _server: &'a ServerName,
         principal: Option<&'a Principal>,

@@ -57,7 +57,7 @@ impl ViewOpener {
             .reset(approval_defaults.approver.as_ref(), &approval_defaults.approvals);
         view.audit.clone_from(&self.audit);
         view.journal.clone_from(&self.journal);
-        view.usage = self.usage.get(view.principal.as_ref());
+        view.usage = self.usage.get_or_insert(view.principal.as_ref());
         view.compiled_schemas.clone_from(&self.compiled_schemas);
         view.embeddings = view.embeddings.or_else(|| self.embeddings.clone());
         let brought = view.tools.clone().map(|tools| make_home(registry, factory, tools));

@@ -65,18 +65,18 @@ pub(crate) struct MemoryOwner {
 
 /// The memories of a board's principals.
 #[derive(Debug, Default)]
-pub(crate) struct CallMemories(Mutex<KeptCalls>);
+pub(crate) struct CallMemories(Mutex<OwnerMemories>);
 
 #[derive(Debug, Default)]
-struct KeptCalls {
-    by_owner: HashMap<MemoryOwner, RememberedCall>,
+struct OwnerMemories {
+    by_owner: HashMap<MemoryOwner, OwnerMemory>,
     swept: Option<Instant>,
     /// How many were left by the last sweep.
     left: usize,
 }
 
 #[derive(Debug)]
-struct RememberedCall {
+struct OwnerMemory {
     memory: CallMemory,
     /// When a toolset was last seen to have it.
     used: Instant,
@@ -87,7 +87,7 @@ impl CallMemories {
     pub(crate) fn open(&self, owner: MemoryOwner) -> CallMemory {
         let now = Instant::now();
         let mut kept = self.0.lock();
-        let entry = kept.by_owner.entry(owner).or_insert_with_key(|owner| RememberedCall {
+        let entry = kept.by_owner.entry(owner).or_insert_with_key(|owner| OwnerMemory {
             memory: CallMemory {
                 is_shared: true,
                 ..CallMemory::new(&owner.limits)
@@ -115,10 +115,10 @@ impl CallMemories {
     }
 }
 
-impl KeptCalls {
+impl OwnerMemories {
     /// Takes the memories that are not needed any more. Does nothing most of the time, so that opening a toolset costs the same however many
     /// there are.
-    fn sweep(&mut self, now: Instant) -> Vec<RememberedCall> {
+    fn sweep(&mut self, now: Instant) -> Vec<OwnerMemory> {
         let is_due = self.swept.is_none_or(|swept| now.duration_since(swept) >= SWEEP);
         if !is_due && self.by_owner.len() <= 2 * self.left + MAX_IDLE {
             return Vec::new();
@@ -132,7 +132,7 @@ impl KeptCalls {
         }
         idle.sort_by_key(|(used, _)| *used);
         let surplus = idle.len().saturating_sub(MAX_IDLE);
-        let is_over = |owner: &MemoryOwner| owner.credentials.as_ref().is_some_and(CredentialsKey::is_over);
+        let is_over = |owner: &MemoryOwner| owner.credentials.as_ref().is_some_and(CredentialsKey::is_unused);
         let ended = idle.into_iter().enumerate().filter(|(number, (used, owner))| {
             *number < surplus || now.duration_since(*used) >= KEPT_FOR || is_over(owner)
         });

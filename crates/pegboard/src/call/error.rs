@@ -83,8 +83,8 @@ impl CallError {
             Self::Outage(outage) => Outcome::Refused(unavailable(name.as_str(), &outage)),
             Self::Fault(fault) => {
                 let connections = server.connections();
-                let outcome = add_hint(explain_fault(&fault, tool), connections.credentials_hint(&fault));
-                diagnosed(outcome, connections.diagnose(name, &fault))
+                let outcome = set_hint(explain_fault(&fault, tool), connections.credentials_hint(&fault));
+                set_diagnosis(outcome, connections.diagnose(name, &fault))
             }
         }
     }
@@ -167,7 +167,7 @@ pub(crate) fn unavailable(server: &str, outage: &Outage) -> Failure {
 }
 
 /// The outcome with another hint, if there is one: what the config says about the server's credentials.
-fn add_hint(mut outcome: Outcome, hint: Option<String>) -> Outcome {
+fn set_hint(mut outcome: Outcome, hint: Option<String>) -> Outcome {
     if let (Outcome::Refused(failure) | Outcome::Lost(failure), Some(hint)) = (&mut outcome, hint) {
         failure.hint = Some(hint);
     }
@@ -175,7 +175,7 @@ fn add_hint(mut outcome: Outcome, hint: Option<String>) -> Outcome {
 }
 
 /// The outcome with what is wrong with the server, unless the tool itself reported an error.
-fn diagnosed(mut outcome: Outcome, diagnosis: Diagnosis) -> Outcome {
+fn set_diagnosis(mut outcome: Outcome, diagnosis: Diagnosis) -> Outcome {
     if let Outcome::Refused(failure) | Outcome::Lost(failure) = &mut outcome {
         failure.diagnosis = Some(Box::new(diagnosis));
     }

@@ -89,7 +89,7 @@ impl HandleReference {
 
     /// The JSON that replaces the reference: a string for text output, a value for structured content.
     fn content(&self, output: &Output) -> Result<String, Failure> {
-        let as_json = match (&self.form, &output.form) {
+        let as_json = match (&self.form, &output.format) {
             (Some(OutputFormat::Json), _) | (None, OutputFormat::Json) => true,
             (Some(_), _) | (None, OutputFormat::Text | OutputFormat::Bytes { .. }) => false,
         };
@@ -207,7 +207,7 @@ mod tests {
     async fn spilled(form: OutputFormat, text: &str) -> (Spill, String) {
         let spill = Spill::new(SpillLimits::default());
         let text = Arc::new(text.to_owned());
-        let handle = spill.keep(Output { form, text }).await.unwrap();
+        let handle = spill.keep(Output { format: form, text }).await.unwrap();
         (spill, handle)
     }
 

@@ -79,7 +79,7 @@ struct KnownUsage {
 
 impl UsageByPrincipal {
     /// What a principal uses; for `None` a usage of its own.
-    pub(crate) fn get(&self, principal: Option<&Principal>) -> Arc<OwnerUsage> {
+    pub(crate) fn get_or_insert(&self, principal: Option<&Principal>) -> Arc<OwnerUsage> {
         let Some(principal) = principal else {
             return Arc::default();
         };
@@ -136,17 +136,20 @@ mod tests {
     async fn principals_without_views_and_without_spent_rates_are_dropped() {
         let usages = UsageByPrincipal::default();
         let open: Vec<_> = (0..100)
-            .map(|n| usages.get(Some(&format!("open-{n}").into())))
+            .map(|n| usages.get_or_insert(Some(&format!("open-{n}").into())))
             .collect();
         for n in 0..10_000 {
-            let usage = usages.get(Some(&format!("user-{n}").into()));
+            let usage = usages.get_or_insert(Some(&format!("user-{n}").into()));
             spend(&usage, Duration::from_secs(1));
             drop(usage);
             tokio::time::advance(Duration::from_millis(100)).await;
         }
         assert!(known(&usages) <= MIN_EXAMINED, "{}", known(&usages));
         for (n, usage) in open.iter().enumerate() {
-            assert!(Arc::ptr_eq(usage, &usages.get(Some(&format!("open-{n}").into()))));
+            assert!(Arc::ptr_eq(
+                usage,
+                &usages.get_or_insert(Some(&format!("open-{n}").into()))
+            ));
         }
     }
 
@@ -155,7 +158,7 @@ mod tests {
         let usages = UsageByPrincipal::default();
         for n in 0..5 * MAX_SPENT {
             let day = Duration::from_secs(24 * 3600);
-            spend(&usages.get(Some(&format!("user-{n}").into())), day);
+            spend(&usages.get_or_insert(Some(&format!("user-{n}").into())), day);
         }
         assert!(known(&usages) <= 2 * MAX_SPENT + 1, "{}", known(&usages));
     }
@@ -164,12 +167,12 @@ mod tests {
     async fn a_spent_rate_outlives_the_views_of_its_principal() {
         let usages = UsageByPrincipal::default();
         let (alice, day) = (Principal::new("alice"), Duration::from_secs(24 * 3600));
-        spend(&usages.get(Some(&alice)), day);
+        spend(&usages.get_or_insert(Some(&alice)), day);
         for n in 0..2 * MIN_EXAMINED {
-            let _ = usages.get(Some(&format!("user-{n}").into()));
+            let _ = usages.get_or_insert(Some(&format!("user-{n}").into()));
             tokio::time::advance(Duration::from_secs(60)).await;
         }
-        let again = usages.get(Some(&alice));
+        let again = usages.get_or_insert(Some(&alice));
         let limited = [Some((Limited::View, Rate::new(1, day)))];
         assert!(again.rates.spend(limited, Instant::now(), String::new).is_err());
     }

@@ -136,7 +136,7 @@ async fn spill(view: &View, mut whole: Content, mime_type: String, warnings: &mu
     };
     let Some(Value::String(data)) = data else { return whole };
     let output = Output {
-        form: OutputFormat::Bytes { mime_type },
+        format: OutputFormat::Bytes { mime_type },
         text: Arc::new(data),
     };
     match view.result_options.spill.keep(output).await {

@@ -53,7 +53,7 @@ impl NamedCounters {
 
 impl BoardCounters {
     /// The counters of the servers of one name.
-    pub(crate) fn get(&self, name: &ServerName) -> Arc<ServerCounters> {
+    pub(crate) fn get_or_insert(&self, name: &ServerName) -> Arc<ServerCounters> {
         let mut names = self.names.lock();
         names.created += 1;
         let last = names.created;
@@ -154,18 +154,18 @@ mod tests {
     #[test]
     fn a_name_that_comes_back_goes_on_counting() {
         let counters = BoardCounters::default();
-        one_call(&counters.get(&name("a")));
-        one_call(&counters.get(&name("a")));
+        one_call(&counters.get_or_insert(&name("a")));
+        one_call(&counters.get_or_insert(&name("a")));
         assert_eq!(counters.read(0, 0).servers[&name("a")].calls.total, 2);
     }
 
     #[test]
     fn the_names_of_servers_that_are_gone_are_bounded_and_the_sum_keeps_their_counts() {
         let counters = BoardCounters::default();
-        let kept = counters.get(&name("kept"));
+        let kept = counters.get_or_insert(&name("kept"));
         one_call(&kept);
         for n in 0..MAX_REMOVED + 100 {
-            one_call(&counters.get(&name(&format!("s{n}"))));
+            one_call(&counters.get_or_insert(&name(&format!("s{n}"))));
         }
         let read = counters.read(0, 0);
         assert!(read.servers.len() <= MAX_REMOVED + 1, "{}", read.servers.len());

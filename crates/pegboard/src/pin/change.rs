@@ -89,7 +89,7 @@ impl PinChange {
     }
 
     /// The fields that differ between the pinned and the current definition.
-    pub fn fields(&self) -> Vec<FieldChange> {
+    pub fn changed_fields(&self) -> Vec<FieldChange> {
         if self.tool.is_none() {
             let text = |text: &String| Some(text.clone()).filter(|text| !text.is_empty());
             return vec![FieldChange {
@@ -105,8 +105,8 @@ impl PinChange {
         changed
             .map(|(field, value)| FieldChange {
                 field: field.clone(),
-                old: old.get(field).and_then(show),
-                new: show(value),
+                old: old.get(field).and_then(field_text),
+                new: field_text(value),
             })
             .collect()
     }
@@ -128,7 +128,7 @@ impl PinChange {
     }
 }
 
-fn show(value: &Value) -> Option<String> {
+fn field_text(value: &Value) -> Option<String> {
     match value {
         Value::Null => None,
         Value::String(text) => Some(text.clone()),

@@ -23,10 +23,10 @@ const MAX_FILES: usize = 10_000;
 /// The pins of all servers, in a folder. The files belong to the user alone: links are not followed, and files that others may write are
 /// refused.
 #[derive(Debug, Clone)]
-pub struct PinStore(PinFolder);
+pub struct PinStore(PinStorage);
 
 #[derive(Debug, Clone)]
-enum PinFolder {
+enum PinStorage {
     Folder(PathBuf),
     Memory(Arc<Mutex<HashMap<String, PinnedServer>>>),
 }
@@ -60,19 +60,19 @@ pub enum PinError {
 impl PinStore {
     /// Creates a store in `folder`, which is created with the first file.
     pub fn new(folder: impl Into<PathBuf>) -> Self {
-        Self(PinFolder::Folder(folder.into()))
+        Self(PinStorage::Folder(folder.into()))
     }
 
     /// Creates a store that ends with the program.
     pub(crate) fn in_memory() -> Self {
-        Self(PinFolder::Memory(Arc::default()))
+        Self(PinStorage::Memory(Arc::default()))
     }
 
     /// The pins of all servers, ordered by name. A file that cannot be read is an error.
     pub fn servers(&self) -> Result<Vec<PinnedServer>, PinError> {
         let mut servers: Vec<PinnedServer> = match &self.0 {
-            PinFolder::Memory(servers) => servers.lock().values().cloned().collect(),
-            PinFolder::Folder(folder) => {
+            PinStorage::Memory(servers) => servers.lock().values().cloned().collect(),
+            PinStorage::Folder(folder) => {
                 let mut servers = Vec::new();
                 for file in files(folder)? {
                     servers.extend(read(&file)?);
@@ -87,8 +87,8 @@ impl PinStore {
     /// Removes all pins of a server, by its identity. Returns whether there were any.
     pub fn forget(&self, identity: &str) -> Result<bool, PinError> {
         match &self.0 {
-            PinFolder::Memory(servers) => Ok(servers.lock().remove(identity).is_some()),
-            PinFolder::Folder(folder) => {
+            PinStorage::Memory(servers) => Ok(servers.lock().remove(identity).is_some()),
+            PinStorage::Folder(folder) => {
                 let file = file_of(folder, identity);
                 match std::fs::remove_file(&file) {
                     Ok(()) => Ok(true),
@@ -102,8 +102,8 @@ impl PinStore {
     /// The pins of a server; `None` if it has none.
     pub(crate) fn load(&self, identity: &ServerIdentity) -> Result<Option<PinnedServer>, PinError> {
         match &self.0 {
-            PinFolder::Memory(servers) => Ok(servers.lock().get(&identity.hash).cloned()),
-            PinFolder::Folder(folder) => read(&file_of(folder, &identity.hash)),
+            PinStorage::Memory(servers) => Ok(servers.lock().get(&identity.hash).cloned()),
+            PinStorage::Folder(folder) => read(&file_of(folder, &identity.hash)),
         }
     }
 
@@ -117,10 +117,10 @@ impl PinStore {
         change(&mut pinned);
         pinned.shown.clone_from(&identity.shown);
         match &self.0 {
-            PinFolder::Memory(servers) => {
+            PinStorage::Memory(servers) => {
                 servers.lock().insert(identity.hash.clone(), pinned.clone());
             }
-            PinFolder::Folder(folder) => write(&file_of(folder, &identity.hash), &pinned)?,
+            PinStorage::Folder(folder) => write(&file_of(folder, &identity.hash), &pinned)?,
         }
         Ok(pinned)
     }
@@ -128,7 +128,7 @@ impl PinStore {
     /// Fails if the pins of a server cannot be read, or pins could not be written.
     pub(crate) fn check(&self, identity: &ServerIdentity) -> Result<(), PinError> {
         self.load(identity)?;
-        if let PinFolder::Folder(folder) = &self.0 {
+        if let PinStorage::Folder(folder) = &self.0 {
             let file = folder.join("writable");
             private_file::replace(&file, b"").map_err(|source| PinError::Write { file, source })?;
         }
@@ -137,7 +137,7 @@ impl PinStore {
 
     /// Identifies the content of a server's file.
     pub(crate) fn stamp(&self, identity: &ServerIdentity) -> Stamp {
-        let PinFolder::Folder(folder) = &self.0 else {
+        let PinStorage::Folder(folder) = &self.0 else {
             return Stamp(None);
         };
         let meta = std::fs::symlink_metadata(file_of(folder, &identity.hash));

@@ -81,7 +81,7 @@ impl Server {
         activation: Option<Arc<Activation>>,
         shared: &Arc<BoardShared>,
     ) -> Self {
-        let counts = shared.tallies.get(&spec.name);
+        let counts = shared.tallies.get_or_insert(&spec.name);
         let state = if config.enabled { State::Idle } else { State::Disabled };
         let (name, masker, events) = (spec.name.clone(), spec.masker.clone(), shared.events.clone());
         let reporting = Reporting {

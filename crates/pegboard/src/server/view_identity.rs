@@ -185,18 +185,18 @@ impl Credentials for CoveredOnly {
         }
     }
 
-    fn is_refused_by_forbidden(&self, server: &ServerName) -> bool {
+    fn retries_on_forbidden(&self, server: &ServerName) -> bool {
         self.provider_of(server)
-            .is_some_and(|provider| provider.is_refused_by_forbidden(server))
+            .is_some_and(|provider| provider.retries_on_forbidden(server))
     }
 
-    fn renewed<'a>(
+    fn wait_for_renewal<'a>(
         &'a self,
         server: &'a ServerName,
         principal: Option<&'a Principal>,
     ) -> Pin<Box<dyn Future<Output = ()> + Send + 'a>> {
         match self.provider_of(server) {
-            Some(provider) => provider.renewed(server, principal),
+            Some(provider) => provider.wait_for_renewal(server, principal),
             None => Box::pin(std::future::pending()),
         }
     }

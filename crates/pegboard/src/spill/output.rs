@@ -16,6 +16,6 @@ pub(crate) enum OutputFormat {
 /// An output to be stored, or read back.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Output {
-    pub(crate) form: OutputFormat,
+    pub(crate) format: OutputFormat,
     pub(crate) text: Arc<String>,
 }

@@ -93,7 +93,7 @@ pub(crate) fn select(text: &str, path: &str) -> Result<Value, String> {
 
 /// Reads the queried part in at most `limit` bytes.
 pub(super) fn page(handle: &str, output: &Output, query: &Query, limit: usize) -> Result<String, String> {
-    if let OutputFormat::Bytes { mime_type } = &output.form {
+    if let OutputFormat::Bytes { mime_type } = &output.format {
         return Err(format!(
             "`{handle}` is {mime_type}, not text; it can only be handed to another tool as {{\"$handle\": \"{handle}\"}}"
         ));
@@ -210,7 +210,7 @@ mod tests {
 
     fn read(text: &str, query: Result<Query, String>, limit: usize) -> String {
         let output = Output {
-            form: OutputFormat::Text,
+            format: OutputFormat::Text,
             text: Arc::new(text.to_owned()),
         };
         page("out_1", &output, &query.unwrap(), limit).unwrap()
@@ -291,7 +291,7 @@ mod tests {
             "a pattern that compiles to too much is refused"
         );
         let picture = Output {
-            form: OutputFormat::Bytes {
+            format: OutputFormat::Bytes {
                 mime_type: "image/png".into(),
             },
             text: Arc::default(),

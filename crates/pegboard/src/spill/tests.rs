@@ -15,7 +15,7 @@ fn spill(parent: &Path, change: impl FnOnce(&mut SpillLimits)) -> Spill {
 
 fn text(text: &str) -> Output {
     Output {
-        form: OutputFormat::Text,
+        format: OutputFormat::Text,
         text: Arc::new(text.to_owned()),
     }
 }

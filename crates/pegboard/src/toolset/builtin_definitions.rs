@@ -35,7 +35,7 @@ impl Discovery {
                 "inputSchema": {"type": "object", "properties": properties, "required": required},
                 "annotations": {"readOnlyHint": reads, "openWorldHint": !reads},
             });
-            builtin_tools::list(home, definition)
+            builtin_tools::to_listed(home, definition)
         };
         Self {
             find: tool(
@@ -89,7 +89,7 @@ impl ResourceTools {
                 "inputSchema": {"type": "object", "properties": properties, "required": required, "additionalProperties": false},
                 "annotations": {"readOnlyHint": true, "openWorldHint": false},
             });
-            builtin_tools::list(home, definition)
+            builtin_tools::to_listed(home, definition)
         };
         let paged = json!({
             "server": {"type": "string", "description": "Only those of this server"},
@@ -147,5 +147,5 @@ pub(super) fn read_output(home: Home<'_>) -> ListedTool {
         },
         "annotations": {"readOnlyHint": true, "idempotentHint": true, "openWorldHint": false},
     });
-    builtin_tools::list(home, definition)
+    builtin_tools::to_listed(home, definition)
 }

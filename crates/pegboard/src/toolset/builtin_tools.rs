@@ -64,7 +64,7 @@ impl Home<'_> {
 }
 
 /// A built-in tool as a view lists it.
-pub(super) fn list(home: Home<'_>, definition: Value) -> ListedTool {
+pub(super) fn to_listed(home: Home<'_>, definition: Value) -> ListedTool {
     let tool = Tool::built_in(home.name, definition).expect("what we define is a tool");
     let (provider, budget) = home.view.dialect();
     ListedTool {

@@ -56,7 +56,7 @@ impl Approver for Approval {
 async fn ask(output: &Output, question: &Question<'_>) -> Decision {
     let cancelled = CancellationToken::new();
     let _cancels = cancelled.clone().drop_guard();
-    let aside = output.step_aside();
+    let aside = output.hide_spinner();
     output.say(&prompt(question));
     // On a blocking thread, so that Ctrl-C works while the terminal is read.
     let reading = tokio::task::spawn_blocking(move || {

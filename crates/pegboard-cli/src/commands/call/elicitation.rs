@@ -70,7 +70,7 @@ impl Host for Terminal {
             }
             let turn = self.turn.clone().lock_owned().await;
             let mut open = OpenQuestion::new(&self.output);
-            let (cancelled, aside) = (open.cancelled.clone(), self.output.step_aside());
+            let (cancelled, aside) = (open.cancelled.clone(), self.output.hide_spinner());
             let server = server.to_string();
             // Reading blocks, and a cancelled elicitation must not wait for it.
             let asking = tokio::task::spawn_blocking(move || {

@@ -15,7 +15,7 @@ pub(super) struct KnownTools {
 }
 
 impl KnownTools {
-    pub(super) fn new(settings: &Settings) -> Self {
+    pub(super) fn load(settings: &Settings) -> Self {
         let config = &settings.loaded.config;
         let names = config.servers.keys().chain(config.misconfigured.keys());
         let mut servers: BTreeMap<String, BTreeMap<String, Value>> =
@@ -54,7 +54,7 @@ impl KnownTools {
         found
     }
 
-    pub(super) fn list(&self, server: &str) -> Vec<Candidate> {
+    pub(super) fn candidates_of_server(&self, server: &str) -> Vec<Candidate> {
         let tools = self.servers.get(server).into_iter().flatten();
         tools
             .map(|(tool, definition)| Candidate::new(tool, about(definition)))

@@ -9,7 +9,7 @@ use serde_json::Value;
 const COLUMN: usize = 44;
 
 /// The top of the config, and the servers that are to be shown.
-pub(super) fn write(loaded: &Loaded, is_shown: impl Fn(&str) -> bool) -> String {
+pub(super) fn render(loaded: &Loaded, is_shown: impl Fn(&str) -> bool) -> String {
     let mut text = String::new();
     let explained = loaded.explain();
     let mut of: BTreeMap<Option<&ServerName>, Vec<&Explained>> = BTreeMap::new();
@@ -90,7 +90,7 @@ mod tests {
                     tools = { 'a b' = { retry = 'safe' } }\n";
         let env = Env::new(|_| None);
         let loaded = Config::from_text(text, Format::Toml, &env);
-        let shown = write(&loaded, |_| true);
+        let shown = render(&loaded, |_| true);
         let again = Config::from_text(&shown, Format::Toml, &env);
         assert_eq!(again.problems, [], "{shown}");
         assert_eq!(again.config, loaded.config, "{shown}");

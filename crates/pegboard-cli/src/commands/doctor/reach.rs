@@ -33,7 +33,7 @@ pub(super) async fn servers(
     sections: &mut [ReportSection],
     machine: &mut ReportSection,
 ) -> Result<(), Stopped> {
-    let mut config = settings.shown_all().map_err(Stopped::Refused)?;
+    let mut config = settings.config_of_all().map_err(Stopped::Refused)?;
     let is_tried = |name: &ServerName| {
         let own = sections
             .iter()

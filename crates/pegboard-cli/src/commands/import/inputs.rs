@@ -35,7 +35,7 @@ pub(in crate::commands) async fn ask(plan: &mut Plan, output: &Output) {
 async fn answer(input: &Input, output: &Output) -> Option<String> {
     let cancelled = CancellationToken::new();
     let _cancels = cancelled.clone().drop_guard();
-    let aside = output.step_aside();
+    let aside = output.hide_spinner();
     let mut question = one_line(&input.description);
     if !input.options.is_empty() {
         question.push_str(&format!(" ({})", one_line(&input.options.join(", "))));

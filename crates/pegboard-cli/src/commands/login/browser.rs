@@ -11,7 +11,7 @@ use crate::{exit::Exit, output::one_line, settings::Complaint};
 const MAX_URL: usize = 8 << 10;
 
 /// The text of a URL that an authorization server named, if a browser may open it and a terminal may show it.
-pub(super) fn check(url: &Url) -> Result<&str, Complaint> {
+pub(super) fn check_browser_url(url: &Url) -> Result<&str, Complaint> {
     let text = url.as_str();
     let is_web = matches!(url.scheme(), "https" | "http") && url.host_str().is_some_and(|host| !host.is_empty());
     let is_plain = text.bytes().all(|byte| byte.is_ascii_graphic()) && !text.starts_with('-');
@@ -105,7 +105,7 @@ mod tests {
     #[test]
     fn only_web_addresses_are_opened() {
         for good in ["https://as.example/authorize?state=x%0a", "http://127.0.0.1:9/"] {
-            assert_eq!(check(&Url::parse(good).unwrap()).unwrap(), good);
+            assert_eq!(check_browser_url(&Url::parse(good).unwrap()).unwrap(), good);
         }
         let long = format!("https://as.example/{}", "x".repeat(MAX_URL));
         for bad in [
@@ -115,7 +115,7 @@ mod tests {
             "data:text/html,x",
             &long,
         ] {
-            assert!(check(&Url::parse(bad).unwrap()).is_err(), "{bad}");
+            assert!(check_browser_url(&Url::parse(bad).unwrap()).is_err(), "{bad}");
         }
     }
 

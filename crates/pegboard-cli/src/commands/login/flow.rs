@@ -52,19 +52,19 @@ impl Flow<'_> {
         if options.new_client {
             sign_in = sign_in.new_client();
         }
-        output.waiting("looking for the authorization server");
+        output.show_waiting("looking for the authorization server");
         let signing_in = match self.board.sign_in(options.server(), sign_in).await {
             Ok(signing_in) => signing_in,
             Err(error) if error.kind() == SignInErrorKind::NotNeeded => return Ok(false),
             Err(error) => return Err(complaint_of(&error, options)),
         };
-        let url = browser::check(signing_in.url())?;
+        let url = browser::check_browser_url(signing_in.url())?;
         let opens = !options.no_browser && browser::can_open();
         let server = whose(options.server(), options.principal.as_deref());
         let reads_stdin = options.no_browser || io::stdin().is_terminal();
         // The spinner would be drawn over what is typed.
         let aside = reads_stdin.then(|| output.step_aside_until_ended());
-        output.waiting("waiting for the sign-in in the browser");
+        output.show_waiting("waiting for the sign-in in the browser");
         match opens {
             true => output.say(&format!(
                 "The browser opens to sign in to {server}. If it does not, open this address in one:\n\n  {url}\n\n"
@@ -95,7 +95,7 @@ impl Flow<'_> {
         let asking = "asking the authorization server for tokens";
         match aside {
             Some(aside) => aside.end(asking),
-            None => output.waiting(asking),
+            None => output.show_waiting(asking),
         }
         let finished = signing_in.finish(&redirected).await;
         if let Some(page) = page {

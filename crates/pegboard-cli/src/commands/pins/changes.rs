@@ -41,7 +41,7 @@ fn text(change: &PinChange) -> String {
         text.push_str("  the pinned definition was too long to keep; this is the current one\n");
     }
     change
-        .fields()
+        .changed_fields()
         .iter()
         .filter(|field| field.field != "name")
         .for_each(|field| text.push_str(&lines(field)));

@@ -9,7 +9,7 @@ use tokio::time::Instant;
 use super::{
     super::context::{Context, Ending},
     Status,
-    shown::Shown,
+    rows::StatusRows,
     table_report,
 };
 use crate::{daemon::RunningDaemon, exit::Exit, output::Report, settings::Settings};
@@ -55,7 +55,7 @@ impl StatusSource<'_> {
             let Ok(status) = self.status(config).await else {
                 return;
             };
-            if !Shown::new(status)
+            if !StatusRows::parse(status)
                 .servers
                 .iter()
                 .any(|server| may_become_ready(server.state))
@@ -112,7 +112,7 @@ pub(super) async fn watch(
 }
 
 fn report(context: &Context<'_>, settings: &Settings, mut status: Value, options: &Status) -> Report {
-    let shown = Shown::new(status.clone());
+    let shown = StatusRows::parse(status.clone());
     let exit = super::exit(&shown, false, options.check);
     if context.output.is_json() {
         if let Some(warnings) = status["warnings"].as_array_mut() {

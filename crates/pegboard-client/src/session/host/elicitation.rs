@@ -78,7 +78,7 @@ pub(super) fn parse(mut params: Value, order: &[String], allows_urls: bool) -> R
             return Err(invalid("this client offers forms only"));
         }
         let url = url.ok_or_else(|| invalid("`url` is missing"))?;
-        let url = page::check(&url).map_err(invalid)?;
+        let url = page::parse_page_url(&url).map_err(invalid)?;
         return Ok(Elicitation {
             message,
             form: None,

@@ -25,7 +25,7 @@ impl Offers {
     pub(in crate::session) const COUNT: usize = 1 << 6;
 
     /// Asks the host what it offers.
-    fn new(host: &dyn Host) -> Self {
+    fn query(host: &dyn Host) -> Self {
         let mut offers = 0;
         if host.offers_elicitation() {
             offers |= Self::ELICITATION.0;
@@ -133,7 +133,7 @@ pub struct HostHandle {
 impl HostHandle {
     /// Asks the host what it offers. A host that panics offers nothing.
     pub fn new(host: Arc<dyn Host>) -> Self {
-        let asked = catch_now(|| (Offers::new(&*host), host.takes_requests()));
+        let asked = catch_now(|| (Offers::query(&*host), host.takes_requests()));
         let (offers, takes_requests) = asked.unwrap_or_else(|Panicked| {
             tracing::error!(
                 "the host of the program panicked when it was asked what it offers; it counts as offering nothing"

@@ -6,7 +6,7 @@ use url::{Host, Url};
 const MAX_URL: usize = 8 << 10;
 
 /// Returns the address of a page in ASCII, or why no user is sent there.
-pub(super) fn check(text: &str) -> Result<String, &'static str> {
+pub(super) fn parse_page_url(text: &str) -> Result<String, &'static str> {
     if text.len() > MAX_URL {
         return Err("`url` is too long");
     }
@@ -66,9 +66,9 @@ mod tests {
             ("-x", None),
             ("https://", None),
         ] {
-            assert_eq!(check(text).ok().as_deref(), want, "{text}");
+            assert_eq!(parse_page_url(text).ok().as_deref(), want, "{text}");
         }
-        assert!(check(&format!("https://example.org/{}", "a".repeat(MAX_URL))).is_err());
+        assert!(parse_page_url(&format!("https://example.org/{}", "a".repeat(MAX_URL))).is_err());
         assert!(is_foreign(&host("https://ex\u{430}mple.org/").unwrap()));
         assert!(!is_foreign("example.org"));
     }

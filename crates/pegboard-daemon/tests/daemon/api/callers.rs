@@ -57,7 +57,7 @@ async fn a_caller_has_the_rights_and_the_limits_of_its_own_token() {
     let mut seldom = OAuthRule::claim("scope", "seldom");
     seldom.rate = Some(Rate::new(1, Duration::from_secs(3600)));
     settings.rules = vec![seldom, OAuthRule::for_everyone()];
-    let gateway = Gateway::for_board(board.clone()).unwrap().others(daemon.router());
+    let gateway = Gateway::for_board(board.clone()).unwrap().fallback(daemon.router());
     let gateway = gateway.oauth(settings).build();
     let token = |scope: &str| {
         let mut claims = issuer.claims("ada", "api://gateway");

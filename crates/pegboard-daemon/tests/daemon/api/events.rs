@@ -156,7 +156,7 @@ async fn a_quiet_stream_has_heartbeats() {
     let daemon = pegboard_daemon::Daemon::new(board.clone(), reloads);
     let gateway = pegboard_gateway::Gateway::for_board(board)
         .unwrap()
-        .others(daemon.router())
+        .fallback(daemon.router())
         .build();
     let request = http::Request::get(format!("{API}/events")).header("host", "localhost");
     let request = request.body(Body::empty()).unwrap();

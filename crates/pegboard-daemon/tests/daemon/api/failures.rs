@@ -72,7 +72,7 @@ impl Stage {
         let daemon = Daemon::new(board.clone(), reloads.clone()).with_monitor(builder.monitor());
         Self {
             board,
-            gateway: builder.others(daemon.router()).build(),
+            gateway: builder.fallback(daemon.router()).build(),
             reloads,
             server,
             folder,
@@ -353,7 +353,7 @@ async fn a_journal_that_cannot_note_calls_is_a_warning_and_a_metric() {
     let daemon = Daemon::new(board.clone(), Reloads::new().0);
     let gateway = Gateway::for_board(board.clone())
         .unwrap()
-        .others(daemon.router())
+        .fallback(daemon.router())
         .build();
     let status = daemon.status();
     assert_eq!(status["warnings"][0]["category"], "journal", "{status}");

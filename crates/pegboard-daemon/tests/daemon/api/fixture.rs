@@ -149,7 +149,7 @@ impl Fixture {
         let daemon = Daemon::new(board.clone(), reloads.clone())
             .with_monitor(builder.monitor())
             .stop_with(stop.clone());
-        let builder = builder.others(daemon.router());
+        let builder = builder.fallback(daemon.router());
         let builder = tokens.iter().fold(builder, |builder, who| builder.token(who.config()));
         tokio::time::timeout(PATIENCE, board.settle(Duration::from_secs(10)))
             .await

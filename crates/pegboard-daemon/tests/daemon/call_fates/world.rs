@@ -228,7 +228,7 @@ async fn serve(board: &Pegboard, folder: &TempDir, name: &str, drain: Duration, 
     let daemon = Daemon::new(board.clone(), Reloads::new().0)
         .with_monitor(builder.monitor())
         .stop_with(stop.clone());
-    let builder = builder.others(daemon.router());
+    let builder = builder.fallback(daemon.router());
     let gateway = TOKENS
         .iter()
         .fold(builder, |builder, text| builder.token(token(text)))

@@ -74,7 +74,7 @@ impl Site {
         let board = Pegboard::builder(loaded.config).host(GatewayHost).open();
         let builder = Gateway::for_board(board.clone()).unwrap();
         let daemon = Daemon::new(board.clone(), Reloads::new().0).with_sign_in_links(builder.sign_in_links());
-        let builder = builder.others(daemon.router());
+        let builder = builder.fallback(daemon.router());
         let builder = clients.iter().fold(builder, |builder, name| builder.token(token(name)));
         let gateway = builder.build();
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();

@@ -212,7 +212,7 @@ async fn over_tls_the_cookie_is_of_this_host_and_without_an_address_there_is_ano
             builder = builder.public_url(url);
         }
         let daemon = Daemon::new(site.board.clone(), Reloads::new().0).with_sign_in_links(builder.sign_in_links());
-        let mut router = builder.others(daemon.router()).build().router();
+        let mut router = builder.fallback(daemon.router()).build().router();
         let mut ask = async |method: &str, path: &str| {
             let request = Request::builder()
                 .method(method)

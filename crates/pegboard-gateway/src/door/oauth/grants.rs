@@ -92,7 +92,7 @@ impl Grant {
     }
 
     /// Returns `true` if its token was verified with a key for which `is_known` holds, or by asking the authorization server.
-    pub(super) fn is_proved(&self, is_known: impl FnOnce(&Proof) -> bool) -> bool {
+    pub(super) fn is_key_valid(&self, is_known: impl FnOnce(&Proof) -> bool) -> bool {
         self.last.load().proof.as_ref().is_none_or(is_known)
     }
 
@@ -111,13 +111,15 @@ impl Grants {
 
     /// The tokens of callers, if a server exchanges them.
     pub(super) fn wanted_tokens(&self) -> Option<&CallerTokens> {
-        self.caller_tokens.as_ref().filter(|tokens| tokens.are_wanted())
+        self.caller_tokens
+            .as_ref()
+            .filter(|tokens| tokens.is_exchange_enabled())
     }
 
     /// The grant of a token that was admitted: the one that is open, which then lasts as long as the token, or a new one.
     ///
     /// [`TokenFault::Superseded`] if other rules are in force by now.
-    pub(super) fn enter(
+    pub(super) fn open(
         &self,
         admission: &Admission,
         claims: Claims,
@@ -136,19 +138,19 @@ impl Grants {
         if open.is_closed {
             return Err(TokenFault::Superseded);
         }
-        let grant = self.entered(&mut open, key, last, admission);
+        let grant = self.open_locked(&mut open, key, last, admission);
         if let (Some(tokens), Some(rights)) = (self.wanted_tokens(), admission.rights) {
             tokens.keep(&admission.principal, rights, Secret::from(token), admission.expires);
         }
         Ok(grant)
     }
 
-    fn entered(&self, open: &mut OpenGrants, key: Key, last: LastToken, admission: &Admission) -> Arc<Grant> {
+    fn open_locked(&self, open: &mut OpenGrants, key: Key, last: LastToken, admission: &Admission) -> Arc<Grant> {
         let open_grants = &mut open.grants;
         if let Some(grant) = open_grants.get(&key)
-            && !grant.caller.revoked.is_cancelled()
+            && !grant.caller.revoked.has_ended()
         {
-            if grant.expires() < last.expires || !grant.is_proved(Proof::holds) {
+            if grant.expires() < last.expires || !grant.is_key_valid(Proof::holds) {
                 grant.last.store(Arc::new(last));
             }
             return grant.clone();
@@ -186,7 +188,7 @@ impl Grants {
     /// until the next one expires.
     pub(super) fn expire(&self, now: SystemTime) -> Expired {
         let mut open = self.open.lock();
-        let is_withdrawn = |grant: &Grant| !grant.is_proved(Proof::holds);
+        let is_withdrawn = |grant: &Grant| !grant.is_key_valid(Proof::holds);
         let withdrawn: Vec<_> = open.grants.extract_if(|_, grant| is_withdrawn(grant)).collect();
         let expired: Vec<_> = open.grants.extract_if(|_, grant| grant.expires() <= now).collect();
         let lasting = open
@@ -239,11 +241,11 @@ impl Grants {
     /// Revokes grants that are no longer open, and forgets their tokens. Returns their callers.
     fn revoke(&self, grants: impl Iterator<Item = Arc<Grant>>, end: End) -> Vec<Caller> {
         let callers = grants.map(|grant| grant.caller.clone());
-        let open: Vec<Caller> = callers.filter(|caller| !caller.revoked.is_cancelled()).collect();
+        let open: Vec<Caller> = callers.filter(|caller| !caller.revoked.has_ended()).collect();
         for caller in &open {
             match end {
                 End::Expired => caller.revoked.expire(),
-                End::Revoked => caller.revoked.cancel(),
+                End::Revoked => caller.revoked.revoke(),
             }
             if let (Some(tokens), Some(principal), Some(rights)) =
                 (&self.caller_tokens, &caller.principal, caller.rights)

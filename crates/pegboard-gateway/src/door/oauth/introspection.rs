@@ -66,7 +66,12 @@ impl Introspection {
     }
 
     /// Asks about a token, unless it was inactive a moment ago or is being asked about already.
-    pub(super) async fn check(&self, token: &str, digest: [u8; 32], issuer: &str) -> Result<Introspected, TokenFault> {
+    pub(super) async fn introspect(
+        &self,
+        token: &str,
+        digest: [u8; 32],
+        issuer: &str,
+    ) -> Result<Introspected, TokenFault> {
         if let Some(until) = self.inactive.get(&digest)
             && SystemTime::now() < *until
         {
@@ -163,7 +168,7 @@ mod tests {
         let silent = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
         let url = format!("http://{}/introspect", silent.local_addr().unwrap());
         let introspection = Introspection::new(&OAuthIntrospection::new(url, "gate", "secret")).unwrap();
-        let check = |number: u8| introspection.check("opaque", [number; 32], "https://as.example");
+        let check = |number: u8| introspection.introspect("opaque", [number; 32], "https://as.example");
         let (first, second, other) = (check(1), check(1), check(2));
         let mut first = Box::pin(first);
         {

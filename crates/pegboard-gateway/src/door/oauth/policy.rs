@@ -67,7 +67,7 @@ impl Policy {
     }
 
     /// Admits the holder of a token, or says why not.
-    pub(super) fn admit(&self, claims: &Claims, now: SystemTime) -> Result<Admission, TokenFault> {
+    pub(super) fn authorize(&self, claims: &Claims, now: SystemTime) -> Result<Admission, TokenFault> {
         let issuer = claims.text("iss").ok_or(TokenFault::Issuer)?;
         if !self.settings.issuers.iter().any(|known| known == issuer) {
             return Err(TokenFault::Issuer);
@@ -82,7 +82,7 @@ impl Policy {
             return Err(TokenFault::Type);
         }
         let expires = self.check_time(claims, now)?;
-        let paths = self.audience(claims)?;
+        let paths = self.check_audience(claims)?;
         let principal = principal(claims, issuer, &self.settings.principal)?;
         if !self
             .settings
@@ -195,7 +195,7 @@ impl Policy {
     }
 
     /// Checks that a token is for this gateway. Returns the only paths that it is for.
-    fn audience(&self, claims: &Claims) -> Result<Option<Vec<String>>, TokenFault> {
+    fn check_audience(&self, claims: &Claims) -> Result<Option<Vec<String>>, TokenFault> {
         let named = claims.values("aud");
         let configured = &self.settings.audiences;
         if !configured.is_empty() {
@@ -217,7 +217,7 @@ impl Policy {
 
 impl Admission {
     /// Fails if the token is for other paths only.
-    pub(super) fn at(&self, path: &str) -> Result<(), Refused> {
+    pub(super) fn check_path(&self, path: &str) -> Result<(), Refused> {
         let Some(paths) = &self.paths else { return Ok(()) };
         let path = path.strip_suffix('/').unwrap_or(path);
         // A stream of HTTP+SSE and the messages to it are one resource.
@@ -234,7 +234,7 @@ impl Admission {
     }
 
     /// Returns `true` if the caller has the same rights. Its limits may be others.
-    pub(super) fn is_for(&self, caller: &Caller) -> bool {
+    pub(super) fn has_same_rights_as(&self, caller: &Caller) -> bool {
         caller.principal.as_ref() == Some(&self.principal) && caller.view == self.view && caller.scopes == self.scopes
     }
 }

@@ -9,10 +9,10 @@ const WAYS: usize = 4;
 
 /// A table of fixed size. A token that finds no place takes that of another one, which is then verified again.
 pub(super) struct TokenTable<T> {
-    places: Box<[ArcSwapOption<CheckedToken<T>>]>,
+    slots: Box<[ArcSwapOption<Slot<T>>]>,
 }
 
-struct CheckedToken<T> {
+struct Slot<T> {
     digest: [u8; 32],
     value: Arc<T>,
 }
@@ -22,7 +22,7 @@ impl<T> TokenTable<T> {
     pub(super) fn new(size: usize) -> Self {
         let places = size.next_multiple_of(WAYS);
         Self {
-            places: (0..places).map(|_| ArcSwapOption::empty()).collect(),
+            slots: (0..places).map(|_| ArcSwapOption::empty()).collect(),
         }
     }
 
@@ -39,30 +39,29 @@ impl<T> TokenTable<T> {
     /// Remembers a token, in the place of one that `is_old` if there is no free one.
     pub(super) fn put(&self, digest: [u8; 32], value: Arc<T>, is_old: impl Fn(&T) -> bool) {
         let places = self.places_of(&digest);
-        let is = |wanted: &dyn Fn(Option<&CheckedToken<T>>) -> bool| {
-            places.iter().position(|place| wanted(place.load().as_deref()))
-        };
+        let is =
+            |wanted: &dyn Fn(Option<&Slot<T>>) -> bool| places.iter().position(|place| wanted(place.load().as_deref()));
         let own = is(&|entry| entry.is_some_and(|entry| entry.digest == digest));
         let free = || is(&|entry| entry.is_none_or(|entry| is_old(&entry.value)));
         let any = usize::from(digest[8]) % WAYS;
         let chosen = own.or_else(free).unwrap_or(any);
         if let Some(place) = places.get(chosen) {
-            place.store(Some(Arc::new(CheckedToken { digest, value })));
+            place.store(Some(Arc::new(Slot { digest, value })));
         }
     }
 
-    fn places_of(&self, digest: &[u8; 32]) -> &[ArcSwapOption<CheckedToken<T>>] {
+    fn places_of(&self, digest: &[u8; 32]) -> &[ArcSwapOption<Slot<T>>] {
         let mut first = [0; 8];
         first.copy_from_slice(&digest[..8]);
-        let sets = (self.places.len() / WAYS) as u64;
+        let sets = (self.slots.len() / WAYS) as u64;
         let set = usize::try_from(u64::from_le_bytes(first) % sets.max(1)).unwrap_or(0);
-        self.places.get(set * WAYS..(set + 1) * WAYS).unwrap_or_default()
+        self.slots.get(set * WAYS..(set + 1) * WAYS).unwrap_or_default()
     }
 
     /// How many tokens are remembered.
     #[cfg(test)]
     pub(super) fn len(&self) -> usize {
-        self.places.iter().filter(|place| place.load().is_some()).count()
+        self.slots.iter().filter(|place| place.load().is_some()).count()
     }
 }
 

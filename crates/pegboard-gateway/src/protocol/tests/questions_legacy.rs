@@ -43,7 +43,7 @@ async fn an_error_of_the_client_is_the_error_of_the_question() {
     let mut running = session.start(call(1, "asks", json!({}))).unwrap();
     let question = next_message(&mut running).await;
     let error = RpcError::new(-1, "the user is away");
-    session.peer.answered(&question["id"].to_string(), Err(error));
+    session.peer.handle_response(&question["id"].to_string(), Err(error));
     assert_eq!(run(running).await.1.unwrap()["error"]["message"], "the user is away");
 }
 

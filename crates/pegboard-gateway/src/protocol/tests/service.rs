@@ -161,7 +161,7 @@ impl Service for TestService {
         .boxed()
     }
 
-    fn notified(&self, _client: &Arc<Client>, notification: Notification) {
+    fn on_notification(&self, _client: &Arc<Client>, notification: Notification) {
         self.notified.lock().push(notification.method.into());
     }
 

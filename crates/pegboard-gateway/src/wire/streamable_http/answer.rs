@@ -94,8 +94,8 @@ pub(super) type Refusal = (StatusCode, RpcError);
 /// Hands a notification or a response to the session's peer.
 pub(super) fn receive(session: &Session, message: Message) {
     match message {
-        Message::Notification(notification) => session.peer.notified(notification),
-        Message::Response { id, outcome } => session.peer.answered(&id, outcome),
+        Message::Notification(notification) => session.peer.handle_notification(notification),
+        Message::Response { id, outcome } => session.peer.handle_response(&id, outcome),
         Message::Request(_) => {}
     }
 }

@@ -63,7 +63,7 @@ pub(super) fn check(headers: &HeaderMap, request: &Request) -> Result<Arc<Vec<(S
         request.method.as_bytes(),
     )?;
     check_name(headers, request)?;
-    mirror(headers)
+    decode_param_headers(headers)
 }
 
 /// Checks that a request names what it is about as its header does.
@@ -87,7 +87,7 @@ fn check_name(headers: &HeaderMap, request: &Request) -> Result<(), RpcError> {
 }
 
 /// The headers that repeat arguments, decoded.
-fn mirror(headers: &HeaderMap) -> Result<Arc<Vec<(String, String)>>, RpcError> {
+fn decode_param_headers(headers: &HeaderMap) -> Result<Arc<Vec<(String, String)>>, RpcError> {
     let mut mirrored = Vec::new();
     for name in headers.keys() {
         if let Some(argument) = name.as_str().strip_prefix(header::PARAM_PREFIX)

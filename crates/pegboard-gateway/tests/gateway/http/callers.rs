@@ -297,7 +297,7 @@ async fn without_an_exchange_a_callers_token_reaches_nobody() {
     let canary = site.token("ada");
     let refused = site.ask(&canary, ("wiki", "ada")).await.to_string();
     assert!(!refused.contains(&canary), "{refused}");
-    assert!(!site.board.caller_tokens().are_wanted());
+    assert!(!site.board.caller_tokens().is_exchange_enabled());
     wiki.wait_refused(1).await;
     assert!(wiki.seen().iter().all(|seen| seen.token.is_none()), "{:?}", wiki.seen());
     let asked = [site.issuer.requests(), wiki.metadata_requests()].concat();

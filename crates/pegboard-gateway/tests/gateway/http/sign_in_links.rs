@@ -38,7 +38,7 @@ impl Pages {
                 links.create(&caller, None).unwrap().url.expose().to_owned()
             };
             let others = Router::new().route("/link", post(link));
-            configure(builder.others(others).public_url(GATEWAY))
+            configure(builder.fallback(others).public_url(GATEWAY))
         })
         .await;
         let links = kept.get().unwrap().clone();

@@ -52,7 +52,7 @@ async fn the_callers_token_is_exchanged_for_each_principal() {
         Some(CallerToken {
             token: Secret::new(format!("{name}-inbound")),
             expires: SystemTime::now() + Duration::from_secs(seconds),
-            entry: 1,
+            generation: 1,
         })
     };
     let mut anywhere = server.account(settings.clone());
@@ -95,7 +95,7 @@ async fn what_a_callers_token_was_exchanged_for_ends_with_it() {
     account.subject = Some(CallerToken {
         token: Secret::new("inbound"),
         expires: SystemTime::UNIX_EPOCH + Duration::from_secs(unix_now() + 30),
-        entry: 1,
+        generation: 1,
     });
     tokens(&server, "upstream", Some("never-used"));
     let client = client();
@@ -118,13 +118,13 @@ async fn another_token_of_a_caller_is_exchanged_by_itself_and_a_forgotten_one_ag
     let mut settings = configured();
     settings.grant = OAuthGrant::TokenExchange(TokenExchange::new(TokenInput::Caller));
     settings.issuer = Some(server.url.clone());
-    let with = |inbound: &str, entry| {
+    let with = |inbound: &str, generation| {
         let mut account = server.account(settings.clone());
         account.principal = Some("alice".into());
         account.subject = Some(CallerToken {
             token: Secret::new(inbound),
             expires: SystemTime::now() + Duration::from_secs(600),
-            entry,
+            generation,
         });
         account
     };

@@ -72,7 +72,7 @@ fn text_of(reply: &Reply) -> String {
 fn mcp(reply: &Reply) -> Value {
     let mut result = json!({"content": [{"type": "text", "text": text_of(reply)}], "isError": reply.is_error()});
     if let Outcome::Done(answer) | Outcome::ToolFailed(answer) = &reply.outcome {
-        let blocks = show(reply);
+        let blocks = model_content(reply);
         if !blocks.is_empty() {
             // `Content` always serialises.
             result["content"] = serde_json::to_value(&blocks).unwrap_or_default();
@@ -86,7 +86,7 @@ fn mcp(reply: &Reply) -> Value {
 
 /// The blocks that a model sees, fenced if the config says so. Empty for a call that was refused or lost, and for a failed tool without
 /// output.
-fn show(reply: &Reply) -> Cow<'_, [Content]> {
+fn model_content(reply: &Reply) -> Cow<'_, [Content]> {
     match &reply.outcome {
         Outcome::ToolFailed(answer) if answer.is_blank() => Cow::Borrowed(&[]),
         Outcome::Done(answer) | Outcome::ToolFailed(answer) => answer.blocks(),
@@ -124,7 +124,7 @@ const BEDROCK: Blocks = Blocks {
 /// The blocks of a reply: images as images, everything else as text.
 fn blocks(reply: &Reply, form: &Blocks) -> Vec<Value> {
     let mut blocks: Vec<Value> = Vec::new();
-    for block in show(reply).iter() {
+    for block in model_content(reply).iter() {
         if let Content::Image { data, mime_type, .. } = block
             && let Some((kind, short)) = IMAGE_TYPES.iter().find(|(kind, _)| kind == mime_type)
         {

@@ -31,7 +31,7 @@ pub(super) async fn spill(results: &Results, options: &ResultOptions, answer: &m
             continue;
         };
         let output = Output {
-            form: OutputFormat::Bytes { mime_type },
+            format: OutputFormat::Bytes { mime_type },
             text: Arc::new(data),
         };
         match options.spill.keep(output).await {

@@ -266,7 +266,7 @@ fn take_body(answer: &mut Answer) -> (OutputFormat, String) {
 }
 
 async fn spill(rules: &ResultRules<'_>, form: OutputFormat, text: Arc<String>, notes: &mut Notes) -> Option<String> {
-    match rules.options.spill.keep(Output { form, text }).await {
+    match rules.options.spill.keep(Output { format: form, text }).await {
         Ok(handle) => Some(handle),
         Err(problem) => {
             tracing::debug!(server = rules.server, tool = rules.tool, %problem, "a result was not put aside");

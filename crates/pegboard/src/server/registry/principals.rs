@@ -105,7 +105,7 @@ impl Principals {
         if known.views > 0 {
             return Left::Views;
         }
-        if key.credentials.as_ref().is_some_and(CredentialsKey::is_over) {
+        if key.credentials.as_ref().is_some_and(CredentialsKey::is_unused) {
             return Left::Ended(self.take(key));
         }
         let number = self.next_idle;

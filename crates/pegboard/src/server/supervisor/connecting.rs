@@ -30,8 +30,8 @@ impl Supervisor {
         loop {
             match self.next_command().await {
                 None => return NextState::Stop,
-                Some(Command::Start) => return self.connect_step(),
-                Some(Command::Reconnect) => return self.reconnect_step(),
+                Some(Command::Start) => return self.connect(),
+                Some(Command::Reconnect) => return self.reconnect(),
                 Some(Command::Replace(_) | Command::Suspect(_) | Command::Refused(_) | Command::Refresh) => {}
             }
         }
@@ -92,7 +92,7 @@ impl Supervisor {
                 // The start itself satisfies all other commands.
                 command = self.commands.recv() => match command {
                     None => return NextState::Stop,
-                    Some(Command::Reconnect) => return self.reconnect_step(),
+                    Some(Command::Reconnect) => return self.reconnect(),
                     Some(Command::Start) if self.starts_on_call() => {
                         waiting_until = Some(Instant::now() + self.patience());
                         self.publish_connecting();
@@ -192,7 +192,7 @@ impl Supervisor {
             tokio::select! {
                 biased;
                 () = self.stop.cancelled() => return NextState::Stop,
-                () = &mut renewed => return self.reconnect_step(),
+                () = &mut renewed => return self.reconnect(),
                 () = at(next.automatic) => return NextState::ConnectBehindOutage,
                 () = at(self.history.callers_wait_until) => {
                     self.history.callers_wait_until = None;
@@ -202,7 +202,7 @@ impl Supervisor {
                 }
                 command = self.commands.recv() => match command {
                     None => return NextState::Stop,
-                    Some(Command::Reconnect) => return self.reconnect_step(),
+                    Some(Command::Reconnect) => return self.reconnect(),
                     Some(Command::Start) if next.is_on_demand() => {
                         return NextState::Connect { after: Duration::ZERO, patience: self.patience() };
                     }

@@ -91,7 +91,7 @@ impl Supervisor {
                     self.history.restarts = self.history.restarts.saturating_add(1);
                     session.abort(closed("it was started anew"));
                     self.close(&session).await;
-                    return self.reconnect_step();
+                    return self.reconnect();
                 }
                 Event::Command(Command::Replace(generation)) if generation == live.generation => {
                     self.retire(&session);

@@ -97,14 +97,14 @@ impl Supervisor {
     }
 
     /// A start by an operator: earlier failures do not count.
-    pub(super) fn reconnect_step(&mut self) -> NextState {
+    pub(super) fn reconnect(&mut self) -> NextState {
         self.history.reset();
         self.history.was_lost = false;
-        self.connect_step()
+        self.connect()
     }
 
     /// A start that callers wait for.
-    pub(super) fn connect_step(&mut self) -> NextState {
+    pub(super) fn connect(&mut self) -> NextState {
         let start_wait = self.plan().restart.start_wait;
         self.history.callers_wait_until = (!start_wait.is_zero()).then(|| Instant::now() + start_wait);
         NextState::Connect {

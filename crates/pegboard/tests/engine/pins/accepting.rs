@@ -71,7 +71,7 @@ async fn what_is_accepted_is_what_was_shown() {
     let tools = board.toolset();
     list(&tools).await;
     let shown = board.pin_changes();
-    let fields = shown[0].fields();
+    let fields = shown[0].changed_fields();
     assert_eq!((fields.len(), fields[0].field.as_str()), (1, "description"));
     assert_eq!(fields[0].old.as_deref(), Some("Does one thing."));
     assert_eq!(fields[0].new.as_deref(), Some("Harmless."));

@@ -30,7 +30,7 @@ fn settings() -> ServeOAuth {
 }
 
 fn admit(settings: ServeOAuth, more: &Value) -> Result<Admission, TokenFault> {
-    Policy::new(settings, Some(BASE)).admit(&claims(more), now())
+    Policy::new(settings, Some(BASE)).authorize(&claims(more), now())
 }
 
 #[test]
@@ -99,7 +99,7 @@ fn the_first_rule_that_matches_decides() {
     assert_eq!(of(json!({"groups": ["a", "sre"]})), Ok((None, Scopes::ALL)));
     assert_eq!(
         of(json!({"groups": ["a"], "realm_access": {"roles": ["dev"]}})),
-        Ok((Some("coding".into()), Scopes::OF_A_CLIENT))
+        Ok((Some("coding".into()), Scopes::DEFAULT))
     );
     assert_eq!(of(json!({"scope": "openid mcp:read"})), Ok((None, read)));
     for none in [
@@ -151,13 +151,13 @@ fn a_token_for_one_path_opens_no_other() {
         ("/api/v1/mcp/servers", false),
     ] {
         let outcome = if expected { Ok(()) } else { Err(TokenFault::Audience) };
-        assert_eq!(one.at(path).map_err(|refused| refused.fault), outcome, "{path}");
+        assert_eq!(one.check_path(path).map_err(|refused| refused.fault), outcome, "{path}");
     }
     let mut configured = settings();
     configured.audiences = vec!["api://gateway".to_owned()];
     assert_eq!(admit(configured.clone(), &json!({})), Err(TokenFault::Audience));
     let whole = admit(configured, &json!({"aud": "api://gateway"})).unwrap();
-    assert!(whole.at("/mcp/github").is_ok());
+    assert!(whole.check_path("/mcp/github").is_ok());
 }
 
 #[test]
@@ -166,6 +166,6 @@ fn a_token_without_an_expiry_is_admitted_only_by_its_server() {
         unreachable!()
     };
     let claims = Claims::from_introspection(fields, ISSUER);
-    let admission = Policy::new(settings(), Some(BASE)).admit(&claims, now()).unwrap();
+    let admission = Policy::new(settings(), Some(BASE)).authorize(&claims, now()).unwrap();
     assert_eq!(admission.expires, now() + WITHOUT_EXPIRY);
 }

@@ -9,16 +9,16 @@ use crate::{daemon::Unfinished, output::one_line};
 /// The part of a board's status that people see.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
-pub(super) struct Shown {
+pub(super) struct StatusRows {
     pub(super) servers: Vec<ShownServer>,
     pub(super) warnings: Vec<ShownWarning>,
     /// The calls that a daemon did not finish.
     pub(super) unfinished: Vec<Unfinished>,
 }
 
-impl Shown {
+impl StatusRows {
     /// Reads a status. One that is not understood has no rows: a daemon of the same version sends none.
-    pub(super) fn new(status: Value) -> Self {
+    pub(super) fn parse(status: Value) -> Self {
         serde_json::from_value(status).unwrap_or_default()
     }
 }

@@ -33,7 +33,7 @@ pub(crate) struct DaemonSocket {
 
 /// Why a daemon cannot take its place.
 #[derive(Debug)]
-pub(crate) enum PlaceError {
+pub(crate) enum SocketError {
     /// Another daemon serves the same config: the process with this id, if it is known.
     Taken(Option<u32>),
     Folder(FolderError),
@@ -42,15 +42,15 @@ pub(crate) enum PlaceError {
 
 impl DaemonSocket {
     /// Takes the place of a daemon, and returns the listener for its clients. What a daemon that was killed left there is removed.
-    pub(crate) fn take(identity: &Identity) -> Result<(Self, UnixListener), PlaceError> {
-        let folder = folder::open(true).map_err(PlaceError::Folder)?;
+    pub(crate) fn take(identity: &Identity) -> Result<(Self, UnixListener), SocketError> {
+        let folder = folder::open(true).map_err(SocketError::Folder)?;
         let path = folder.join(format!("{identity}.lock"));
         let lock = Lock::take(&path).map_err(|error| match error {
-            LockError::Held(pid) => PlaceError::Taken(pid),
-            LockError::Io(error) => PlaceError::Io(path, error),
+            LockError::Held(pid) => SocketError::Taken(pid),
+            LockError::Io(error) => SocketError::Io(path, error),
         })?;
         let socket = socket_path(&folder, identity);
-        let listener = listen(&socket).map_err(|error| PlaceError::Io(socket.clone(), error))?;
+        let listener = listen(&socket).map_err(|error| SocketError::Io(socket.clone(), error))?;
         let journal = journal_path(&folder, identity);
         let place = Self {
             socket,
