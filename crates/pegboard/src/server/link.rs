@@ -129,7 +129,9 @@ impl Link {
         &self.0.name
     }
 
+    /// The current phase, whose events were sent.
     pub(super) fn phase(&self) -> Phase {
+        let _published = self.0.parts.holders.by_number.lock();
         self.0.phase.borrow().clone()
     }
 
@@ -182,23 +184,24 @@ impl Link {
         let patience = self.restart_patience(deadline);
         // A caller waits for one start at most. `awaited` is the outage that this start should end.
         let (mut has_start_begun, mut awaited) = (false, None);
+        phase.mark_unchanged();
         loop {
             let mut pause = RESEND;
-            match &*phase.borrow_and_update() {
-                Phase::Ready(live) if live.generation != old_generation => return Ok(live.clone()),
+            match self.phase() {
+                Phase::Ready(live) if live.generation != old_generation => return Ok(live),
                 Phase::Ready(_) => self.send(Command::Replace(old_generation)),
                 Phase::Connecting(_) => has_start_begun = true,
-                Phase::Down(outage) if awaited.as_ref().is_some_and(|awaited| Arc::ptr_eq(awaited, outage)) => {
+                Phase::Down(outage) if awaited.as_ref().is_some_and(|awaited| Arc::ptr_eq(awaited, &outage)) => {
                     self.send(Command::Start);
                 }
                 Phase::Down(outage) if !has_start_begun && outage.starts_on_call() => {
                     self.send(Command::Start);
-                    (has_start_begun, awaited) = (true, Some(outage.clone()));
+                    (has_start_begun, awaited) = (true, Some(outage));
                 }
                 Phase::Down(outage) if !patience.has_passed() && outage.restarts_by(patience.instant()) => {
                     pause = pause.min(patience.remaining());
                 }
-                Phase::Down(outage) => return Err(outage.clone()),
+                Phase::Down(outage) => return Err(outage),
                 Phase::Idle => {
                     self.send(Command::Start);
                     has_start_begun = true;
@@ -236,7 +239,8 @@ impl Link {
             now.is_some_and(|now| (now.generation, now.listing) == (live.generation, live.listing))
         };
         let waiting = async {
-            while is_unchanged(&phase.borrow_and_update()) {
+            phase.mark_unchanged();
+            while is_unchanged(&self.phase()) {
                 self.send(Command::Refresh);
                 // The command may have been dropped, because the channel was full.
                 let _ = tokio::time::timeout(RESEND, phase.changed()).await;
@@ -262,9 +266,13 @@ impl Link {
         // Closing a session is bounded, so this wait does not cut it short.
         let deadline = Deadline::within(RECONNECT);
         while !deadline.has_passed() {
-            let waited = tokio::time::timeout(RESEND, phase.wait_for(has_restarted)).await;
+            let waited = tokio::time::timeout(RESEND, phase.wait_for(has_restarted))
+                .await
+                .is_ok();
+            // The events of the restart were sent when the phase can be read.
+            drop(self.phase());
             // A supervisor that is gone restarts nothing.
-            if is_sent && waited.is_ok() || self.0.commands.is_closed() {
+            if is_sent && waited || self.0.commands.is_closed() {
                 return;
             }
             // The channel was full.

@@ -15,6 +15,7 @@ use super::{event_publisher::LinkReporter, phase::Phase};
 /// The servers that lease a link, by lease number.
 #[derive(Debug, Default)]
 pub(super) struct Holders {
+    /// Locked while the phase of the link changes and is reported, and before the lock of the phase.
     pub(super) by_number: Mutex<BTreeMap<u64, Holder>>,
     entered: AtomicU64,
     has_ended: CancellationToken,
@@ -25,7 +26,7 @@ pub(super) struct Holders {
 pub(super) struct Holder {
     /// How long the link may be idle before this holder agrees to close it.
     pub(super) idle: Option<Duration>,
-    reporter: LinkReporter,
+    pub(super) reporter: LinkReporter,
 }
 
 impl Holders {

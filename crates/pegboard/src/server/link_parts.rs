@@ -15,7 +15,7 @@ use pegboard_base::sync::RwLock;
 pub(super) struct LinkParts {
     /// The settings of the connection. They may change while it lives.
     pub(super) plan: Arc<RwLock<Arc<ConnectionPlan>>>,
-    /// Mirrors the published phase while it is `Ready`. Every call reads it, so reading takes no lock.
+    /// Mirrors the phase while it is `Ready`, from when its events were sent. Every call reads it, so reading takes no lock.
     pub(super) ready: Arc<ArcSwapOption<Ready>>,
     /// The last known catalogue.
     pub(super) known: Arc<KnownCatalog>,

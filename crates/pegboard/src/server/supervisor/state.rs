@@ -138,21 +138,30 @@ impl Supervisor {
         NextState::Wait(next)
     }
 
-    /// Publishes a phase and increments the revision as one step: a reader that sees the new phase also sees the new revision, and uses no
-    /// outdated snapshot.
+    /// Publishes a phase and its events as one step: a reader of [`Link::phase`](crate::server::link::Link::phase) that sees the new phase
+    /// finds its events sent, and a subscriber that receives the events finds the new phase.
     pub(super) fn publish(&self, phase: Phase) {
-        self.show(phase);
-        let shown = self.phase.borrow().clone();
-        self.parts.holders.report(|reporter| reporter.changed(&shown));
+        let ready = phase.live().map(|live| live.ready.clone());
+        let old = {
+            let mut holders = self.parts.holders.by_number.lock();
+            let old = self.show(phase.clone());
+            holders.values_mut().for_each(|holder| holder.reporter.changed(&phase));
+            self.parts.ready.store(ready);
+            old
+        };
+        // After the lock, because a session may be dropped with it.
+        drop(old);
     }
 
-    fn show(&self, mut phase: Phase) {
-        let ready = phase.live().map(|live| live.ready.clone());
+    /// Sets the phase and increments the revision as one step: a reader that sees the new phase also sees the new revision, and uses no
+    /// outdated snapshot. Clears `ready`, so that calls read the phase until `ready` is set again. Returns the old phase.
+    fn show(&self, mut phase: Phase) -> Phase {
         self.phase.send_modify(|shown| {
             std::mem::swap(shown, &mut phase);
-            self.parts.ready.store(ready);
+            self.parts.ready.store(None);
             self.revision.bump();
         });
+        phase
     }
 
     pub(super) fn publish_connecting(&self) {
