@@ -3,19 +3,20 @@
 use std::{
     fmt::Write as _,
     fs,
-    net::TcpListener,
+    net::{Ipv4Addr, SocketAddr},
     os::unix::fs::{PermissionsExt as _, symlink},
     path::Path,
     process::{Command, Stdio},
-    sync::atomic::{AtomicU16, Ordering},
 };
+
+use tokio::net::TcpSocket;
 
 use super::{
     page::{Page, Shown, Step},
     root,
 };
 
-/// The port that the pages use, which is replaced by a free one.
+/// The port that the pages use, which is replaced by a reserved one.
 const PORT: &str = "7337";
 
 /// Runs the pinned package of the same name, as `uvx PACKAGE` and `npx -y PACKAGE` would.
@@ -28,7 +29,7 @@ exec "@FOLDER@/@PREFIX@${package%%[@=]*}" "$@"
 
 /// Servers end with the page. `ready` waits for the required servers of `serve`.
 const START: &str = "trap 'kill $(jobs -p) 2>/dev/null; wait' EXIT
-ready() { for _ in $(seq 600); do pegboard health --ready && return; sleep 0.05; done; return 1; }
+ready() { for _ in $(seq 1200); do pegboard health --ready && return; sleep 0.05; done; return 1; }
 ";
 
 /// What is wrong with a page: commands that fail, or print something else than it shows.
@@ -43,12 +44,12 @@ pub(crate) fn problems(page: &Page) -> Vec<String> {
         fs::set_permissions(folder, fs::Permissions::from_mode(0o700)).unwrap();
     }
     programs_in(&programs);
-    let port = free_port();
+    let (_reserved, port) = reserve_port();
     let script = script(page, &home, &runs).replace(PORT, &port);
     let file = folder.path().join("page.sh");
     fs::write(&file, script).unwrap();
     let ran = Command::new("timeout")
-        .args(["-k", "5", "150", "bash"])
+        .args(["-k", "5", "400", "bash"])
         .arg(&file)
         .current_dir(&home)
         .env_clear()
@@ -104,13 +105,13 @@ fn programs_in(folder: &Path) {
     }
 }
 
-/// A port below those that the system gives to others, and another one for each page.
-fn free_port() -> String {
-    static NEXT: AtomicU16 = AtomicU16::new(0);
-    let first = 20_000 + u16::try_from(std::process::id() % 8_000).unwrap();
-    let mut ports = (0..2_000).map(|_| first + NEXT.fetch_add(1, Ordering::Relaxed));
-    let port = ports.find(|port| TcpListener::bind(("127.0.0.1", *port)).is_ok());
-    port.unwrap().to_string()
+/// A port that the system gives to no other program while the socket is bound. A server may listen on it, because both reuse addresses.
+fn reserve_port() -> (TcpSocket, String) {
+    let socket = TcpSocket::new_v4().unwrap();
+    socket.set_reuseaddr(true).unwrap();
+    socket.bind(SocketAddr::from((Ipv4Addr::LOCALHOST, 0))).unwrap();
+    let port = socket.local_addr().unwrap().port().to_string();
+    (socket, port)
 }
 
 /// All steps in one shell, so that variables and the folder stay. Each writes its output and its exit code to files.
@@ -136,7 +137,7 @@ fn script(page: &Page, home: &Path, runs: &Path) -> String {
                 writeln!(
                     script,
                     "{{ ( exec {}\n) & }} >'{out}' 2>&1; echo 0 >'{code}'\n\
-                     for _ in $(seq 600); do [ \"$(wc -l <'{out}')\" -ge {lines} ] && break; sleep 0.05; done",
+                     for _ in $(seq 1200); do [ \"$(wc -l <'{out}')\" -ge {lines} ] && break; sleep 0.05; done",
                     shown.command.trim_end_matches([' ', '&'])
                 )
                 .unwrap();
