@@ -156,7 +156,7 @@ impl Cell {
 
     /// How long the call may take, on a machine that has other work too.
     pub(crate) fn bound(&self) -> Duration {
-        Duration::from_millis(self.case.bound) * 2
+        Duration::from_millis(self.case.bound) * 4
     }
 
     /// The required outcome.

@@ -152,8 +152,10 @@ async fn unanswered(
 ) -> String {
     stage.limit(|limits| {
         limits.max_in_flight = count as usize;
-        limits.call_timeout = secs(10);
-        limits.call_total_timeout = secs(10);
+        limits.call_timeout = secs(20);
+        limits.call_total_timeout = secs(20);
+        // A server that is slow to read so many calls has not failed.
+        limits.write_timeout = secs(20);
     });
     let mut script = stage.fake().script().clone();
     script.tools = vec![Tool::new("pay").destructive().echoes_nonce().waits_at("never")];

@@ -39,6 +39,7 @@ pub(super) fn cases() -> Vec<Case> {
             "100 callers reach a server that is not connected yet",
             "one connection is opened",
             play!(|stage| {
+                stage.allow_long_calls();
                 stage.limit(|limits| limits.max_in_flight = 100);
                 let fake = stage.fake();
                 stage.open(&fake).await;

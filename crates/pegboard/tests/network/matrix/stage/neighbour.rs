@@ -27,7 +27,7 @@ pub(super) async fn call_repeatedly(board: Pegboard, ended: CancellationToken) -
     loop {
         let is_last = ended.is_cancelled();
         let began = Instant::now();
-        let reply = tools.call(ToolCall::new("ok.hello").timeout(secs(5))).await;
+        let reply = tools.call(ToolCall::new("ok.hello").timeout(secs(20))).await;
         seen.slowest = seen.slowest.max(began.elapsed());
         match reply.outcome {
             Outcome::Done(_) => seen.answered += 1,
