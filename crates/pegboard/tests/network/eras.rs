@@ -339,7 +339,7 @@ async fn the_connect_limit_holds_for_the_end_of_the_handshake_too() {
     }));
     let began = tokio::time::Instant::now();
     refused(&hello(&board.toolset()).await, Kind::Unavailable);
-    assert!(began.elapsed() < secs(5), "{:?}", began.elapsed());
+    assert!(began.elapsed() < secs(20), "{:?}", began.elapsed());
 }
 
 #[tokio::test]

@@ -32,6 +32,8 @@ const PRESETS: [&str; 6] = ["pegboard", "tarsy", "ai-agent", "antwort", "goat", 
 const ENDS_WITHIN: Duration = Duration::from_secs(130);
 /// As much time again, in longer steps: on a slow machine the clock may have been moved past the limits of a start in flight.
 const AT_THE_LATEST: Duration = Duration::from_secs(400);
+/// How much real time a loop may take: less than the minute after which a failure that somebody has to mend is tried again.
+const REAL_LIMIT: Duration = Duration::from_secs(50);
 /// How long a step on loopback may take before the clock is moved on.
 const A_STEP: Duration = Duration::from_millis(40);
 
@@ -192,7 +194,7 @@ async fn call_until_answered(tools: &Toolset, what: &str) {
         if reply.text().contains("hi") && !reply.is_error() {
             return;
         }
-        assert!(began.elapsed() < secs(20), "{what}: {}", reply.text());
+        assert!(began.elapsed() < REAL_LIMIT, "{what}: {}", reply.text());
         tokio::time::sleep(A_STEP).await;
     }
 }
@@ -291,7 +293,7 @@ async fn errors_about_certificates_and_tokens_say_when_they_are_tried_again() {
             if text.contains(said) {
                 break;
             }
-            assert!(began.elapsed() < secs(20), "{preset}, {trouble:?}: {text}");
+            assert!(began.elapsed() < REAL_LIMIT, "{preset}, {trouble:?}: {text}");
             tokio::time::sleep(A_STEP).await;
         }
         board.shutdown().await;
@@ -314,7 +316,7 @@ async fn a_server_that_was_ready_without_a_sign_in_is_tried_again_after_it_was_a
     let began = Instant::now();
     while board.status().servers[0].state != State::NeedsAuth {
         let _ = hello(&tools).await;
-        assert!(began.elapsed() < secs(20), "{:?}", board.status().servers);
+        assert!(began.elapsed() < REAL_LIMIT, "{:?}", board.status().servers);
         tokio::time::sleep(A_STEP).await;
     }
     http.change(|script| *script = fake(Era::Legacy).script().clone());
@@ -333,7 +335,7 @@ async fn a_certificate_that_is_wrong_for_a_moment_is_tried_again_by_the_backoff(
         remote.begin(Trouble::WrongCertificate).await;
         let began = Instant::now();
         while !hello(&tools).await.text().contains("certificate") {
-            assert!(began.elapsed() < secs(20), "{preset}");
+            assert!(began.elapsed() < REAL_LIMIT, "{preset}");
             tokio::time::sleep(A_STEP).await;
         }
         remote.end(Trouble::WrongCertificate).await;
@@ -355,7 +357,7 @@ async fn a_failed_call_shows_that_a_server_is_gone_where_nothing_else_would() {
         assert!(hello(&tools).await.is_error(), "{preset}");
         let began = Instant::now();
         while board.status().ready {
-            assert!(began.elapsed() < secs(20), "{preset}: {:?}", board.status().servers);
+            assert!(began.elapsed() < REAL_LIMIT, "{preset}: {:?}", board.status().servers);
             tokio::time::sleep(A_STEP).await;
         }
         board.shutdown().await;
@@ -376,7 +378,7 @@ async fn a_server_that_is_gone_is_noticed_while_calls_try_it_all_the_time() {
         let (callers, noticed) = (FuturesUnordered::new(), async {
             let began = Instant::now();
             while board.status().ready {
-                assert!(began.elapsed() < secs(20), "{preset}: {:?}", board.status().servers);
+                assert!(began.elapsed() < REAL_LIMIT, "{preset}: {:?}", board.status().servers);
                 tokio::time::sleep(A_STEP).await;
             }
         });
@@ -417,8 +419,7 @@ async fn a_server_that_is_away_for_a_moment_is_not_refused_for_half_a_minute() {
             while hello(&tools).await.is_error() {
                 tokio::time::sleep(Duration::from_millis(50)).await;
             }
-            // A second, and what a slow machine adds to it.
-            assert!(back.elapsed() < secs(10), "{era:?}: {:?}", back.elapsed());
+            assert!(back.elapsed() < secs(25), "{era:?}: {:?}", back.elapsed());
         }
         board.shutdown().await;
     }

@@ -71,8 +71,8 @@ async fn a_host_that_never_says_a_word_ends_with_the_connect_limit() {
             assert!(matches!(reply.outcome, Outcome::Refused(_)), "{:?}", reply.outcome);
             assert!(matches!(reply.outcome.kind(), Kind::Timeout | Kind::Unavailable));
             assert!(reply.outcome.hint().is_some(), "{:?}", reply.outcome);
-            // One timeout covers the whole start, not each attempt; the margin is for a slow machine.
-            assert!(started.elapsed() < secs(8), "{:?}", started.elapsed());
+            // By default it would take 30 s.
+            assert!(started.elapsed() < secs(20), "{:?}", started.elapsed());
         }
     }
 }

@@ -33,6 +33,8 @@ const CALLS: u64 = 8;
 /// A client that does not read may wait for 30 s if nobody needs its room.
 const PROMPT: Duration = Duration::from_secs(20);
 const PATIENCE: Duration = Duration::from_secs(60);
+/// What a busy machine may add to a call. A client that waits for the room of another waits for 10 s.
+const SLACK: Duration = Duration::from_secs(3);
 
 /// A gateway on a socket, in front of one process.
 struct Socket {
@@ -128,10 +130,7 @@ impl Socket {
         stall.await;
         let after = self.serves_others(&mut other, 1 + 2 * CALLS).await;
         let (median, usual) = (after[after.len() / 2], before[before.len() / 2]);
-        assert!(
-            median < usual * 20 + Duration::from_millis(100),
-            "{before:?} became {after:?}"
-        );
+        assert!(median < usual * 20 + SLACK, "{before:?} became {after:?}");
     }
 
     /// Waits until connections of clients that do not read were closed.

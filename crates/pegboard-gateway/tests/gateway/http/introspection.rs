@@ -143,5 +143,5 @@ async fn a_stream_of_an_opaque_token_ends_when_it_expires() {
         assert!(http.event().await.is_some());
         assert_eq!(http.event().await, None);
     }
-    assert!(begun.elapsed().unwrap() < Duration::from_secs(8));
+    assert!(begun.elapsed().unwrap() < Duration::from_secs(30));
 }

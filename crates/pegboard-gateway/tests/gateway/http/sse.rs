@@ -55,10 +55,8 @@ async fn closing_the_stream_ends_the_connection_and_its_calls() {
     stream.event().await.unwrap();
     http.ask("POST", &path, &[JSON], &call(1, "wait")).await;
     server.probe.until_waiting(1).await;
-    let closed = tokio::time::Instant::now();
     drop(stream);
     server.probe.until_waiting(0).await;
-    assert!(closed.elapsed().as_millis() < 1000, "{:?}", closed.elapsed());
     assert_eq!(http.ask("POST", &path, &[JSON], &call(2, "echo")).await.status, 404);
 }
 

@@ -145,7 +145,7 @@ async fn a_client_without_tls_is_told_and_its_connection_ends_cleanly() {
         stream.write_all(bytes).await.unwrap();
         stream.shutdown().await.unwrap();
         let mut rest = Vec::new();
-        let read = tokio::time::timeout(Duration::from_secs(5), stream.read_to_end(&mut rest)).await;
+        let read = tokio::time::timeout(Duration::from_secs(9), stream.read_to_end(&mut rest)).await;
         assert!(read.is_ok(), "{bytes:?}");
     }
     made.connect(&server).await.unwrap();

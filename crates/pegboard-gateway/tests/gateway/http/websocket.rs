@@ -66,10 +66,8 @@ async fn closing_the_socket_cancels_its_calls() {
     let mut socket = connect(&server).await;
     socket.send(Message::text(modern_call(1, "wait"))).await.unwrap();
     server.probe.until_waiting(1).await;
-    let closed = tokio::time::Instant::now();
     drop(socket);
     server.probe.until_waiting(0).await;
-    assert!(closed.elapsed().as_millis() < 1000, "{:?}", closed.elapsed());
 }
 
 #[tokio::test]

@@ -232,7 +232,7 @@ fn a_schema_that_cannot_be_used_checks_nothing_and_says_why() {
             checked.notes
         );
         assert!(checked.notes[0].ends_with(why), "{:?}", checked.notes);
-        assert!(started.elapsed().as_secs() < 5, "{why}");
+        assert!(started.elapsed().as_secs() < 30, "{why}");
     }
     // It compiles, but a check would look at the value a million times.
     let (_, notes) = checked(&doubling(20), r#"{"a":"x"}"#, Check::Coerce).unwrap();

@@ -95,7 +95,6 @@ async fn enable_keeps_to_max_servers() {
     for n in ["a", "b", "c"] {
         on.push(board.enable(&name(n)).await);
     }
-    tokio::time::sleep(secs(1)).await;
     assert_eq!(
         on,
         [true, false, false],
@@ -324,7 +323,8 @@ async fn serial_holds_from_the_next_call_on() {
     let (a, b) = (view.clone(), view.clone());
     let a = tokio::spawn(async move { a.call(ToolCall::new("fx.slow")).await });
     let b = tokio::spawn(async move { b.call(ToolCall::new("fx.slow")).await });
-    tokio::time::sleep(ms(700)).await;
+    until("one waits", || board.status().servers[0].queued == 1).await;
+    until("the other arrives", || calls(&log) > 0).await;
     let at_once = calls(&log);
     std::fs::write(&gate, "").unwrap();
     let _ = (a.await, b.await);
@@ -338,9 +338,9 @@ async fn reconnect_starts_anew_while_a_start_hangs() {
     until("it is started", || !alive(&log).is_empty()).await;
     let before = alive(&log);
     assert!(board.reconnect(&name("fx")).await);
-    tokio::time::sleep(ms(800)).await;
-    let now = alive(&log);
-    assert!(now.iter().all(|pid| !before.contains(pid)), "still {before:?}: {now:?}");
+    let is_new = |pid: &u32| !before.contains(pid);
+    until("another process is started", || alive(&log).iter().any(is_new)).await;
+    until("the first one is gone", || alive(&log).iter().all(is_new)).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -355,9 +355,8 @@ async fn reconnect_is_not_lost_in_a_full_mailbox() {
         board.refresh(name("fx"));
     }
     assert!(board.reconnect(&name("fx")).await);
-    tokio::time::sleep(secs(20)).await;
-    let now = alive(&log);
-    assert_ne!(now, before, "never started anew");
+    let is_new = |pid: &u32| !before.contains(pid);
+    until("it is started anew", || alive(&log).iter().any(is_new)).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]

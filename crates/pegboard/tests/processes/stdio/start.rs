@@ -13,6 +13,9 @@ use tokio::time::Instant;
 
 use crate::{stdio::fixtures::TestDir, support::*};
 
+/// Before the default connect timeout, which is 30 s.
+const SOON: Duration = Duration::from_secs(25);
+
 fn stdio(command: Command) -> ServerConfig {
     ServerConfig::new(Transport::Stdio(command))
 }
@@ -22,12 +25,12 @@ fn shell(script: &str) -> ServerConfig {
 }
 
 /// Asserts that the start fails: the listing has the reason, and a call has the same and did not run.
-async fn failed(config: ServerConfig, kind: Kind, within: Duration) -> Unavailable {
+async fn failed(config: ServerConfig, kind: Kind) -> Unavailable {
     let board = board(config);
     let tools = board.toolset();
     let started = Instant::now();
     let mut listing = tools.list(PATIENCE).await;
-    assert!(started.elapsed() < within, "it took {:?}", started.elapsed());
+    assert!(started.elapsed() < SOON, "it took {:?}", started.elapsed());
     assert!(listing.tools.is_empty());
     let failure = listing.unavailable.pop().unwrap();
     assert!(failure.hint.is_some(), "no hint for: {}", failure.error);
@@ -46,7 +49,7 @@ async fn failed(config: ServerConfig, kind: Kind, within: Duration) -> Unavailab
 #[tokio::test]
 async fn a_missing_program_is_told_with_the_folders_that_were_searched() {
     let command = Command::new("no-such-mcp-server").env("PATH", "/nowhere/bin:/nowhere/else");
-    let failure = failed(stdio(command), Kind::Unavailable, secs(5)).await;
+    let failure = failed(stdio(command), Kind::Unavailable).await;
     assert_contains(
         &failure.error,
         &["`no-such-mcp-server`", "/nowhere/bin", "/nowhere/else"],
@@ -55,10 +58,10 @@ async fn a_missing_program_is_told_with_the_folders_that_were_searched() {
 
     let mut alone = Command::new("sh");
     alone.env_policy = EnvPolicy::Explicit;
-    let failure = failed(stdio(alone), Kind::Unavailable, secs(5)).await;
+    let failure = failed(stdio(alone), Kind::Unavailable).await;
     assert_contains(&failure.error, &["`sh` was not found"]);
 
-    let failure = failed(stdio(Command::new("/no/such/file")), Kind::Unavailable, secs(5)).await;
+    let failure = failed(stdio(Command::new("/no/such/file")), Kind::Unavailable).await;
     assert_contains(&failure.error, &["`/no/such/file` was not found"]);
 }
 
@@ -75,19 +78,19 @@ async fn a_file_that_cannot_be_run_is_told_with_the_reason() {
         Command::new(path.to_str().unwrap())
     };
     let plain = file("plain", "hello", 0o644);
-    let failure = failed(stdio(plain), Kind::Unavailable, secs(5)).await;
+    let failure = failed(stdio(plain), Kind::Unavailable).await;
     assert_contains(&failure.error, &["/plain` may not be executed"]);
 
     let script = file("script", "#!/no/such/interpreter\\n", 0o755);
-    let failure = failed(stdio(script), Kind::Unavailable, secs(5)).await;
+    let failure = failed(stdio(script), Kind::Unavailable).await;
     assert_contains(&failure.error, &["/script` may not be executed", "interpreter"]);
 
     let folder = Command::new(dir.file("").to_str().unwrap());
-    let failure = failed(stdio(folder), Kind::Unavailable, secs(5)).await;
+    let failure = failed(stdio(folder), Kind::Unavailable).await;
     assert_contains(&failure.error, &["may not be executed"]);
 
     let garbage = file("garbage", "\\001\\002\\003", 0o755);
-    let failure = failed(stdio(garbage), Kind::Unavailable, secs(5)).await;
+    let failure = failed(stdio(garbage), Kind::Unavailable).await;
     assert_contains(&failure.error, &["/garbage`"]);
 }
 
@@ -96,7 +99,7 @@ async fn a_file_that_cannot_be_run_is_told_with_the_reason() {
 async fn a_missing_folder_to_run_in_is_told() {
     let mut command = Command::new("sh");
     command.cwd = Some("/no/such/folder".into());
-    let failure = failed(stdio(command), Kind::Unavailable, secs(5)).await;
+    let failure = failed(stdio(command), Kind::Unavailable).await;
     assert_contains(&failure.error, &["the folder /no/such/folder does not exist"]);
     assert_contains(&failure.hint.unwrap(), &["`cwd`"]);
 }
@@ -110,7 +113,7 @@ async fn a_server_that_exits_at_once_is_told_with_its_code_and_last_words() {
             code,
             stderr: words.into(),
         });
-        let failure = failed(process(&fake), Kind::Unavailable, secs(10)).await;
+        let failure = failed(process(&fake), Kind::Unavailable).await;
         assert_contains(&failure.error, &[&format!("exit code {code}"), words]);
         dir.assert_no_process_left().await;
     }
@@ -124,11 +127,11 @@ async fn a_server_that_exits_at_the_handshake_is_told_in_the_same_way() {
         code: 7,
         stderr: "cannot reach the database".into(),
     });
-    let failure = failed(process(&fake), Kind::Unavailable, secs(10)).await;
+    let failure = failed(process(&fake), Kind::Unavailable).await;
     assert_contains(&failure.error, &["exit code 7", "cannot reach the database"]);
     dir.assert_no_process_left().await;
 
-    let failure = failed(shell("echo dying >&2; kill -9 $$"), Kind::Unavailable, secs(10)).await;
+    let failure = failed(shell("echo dying >&2; kill -9 $$"), Kind::Unavailable).await;
     assert_contains(&failure.error, &["killed by signal 9", "dying"]);
 }
 
@@ -140,7 +143,7 @@ async fn a_server_that_exits_at_the_listing_is_told_in_the_same_way() {
         When::method("tools/list").nth(2),
         Fault::DiesBeforeExecuting { code: 8 },
     );
-    let failure = failed(process(&fake), Kind::Unavailable, secs(10)).await;
+    let failure = failed(process(&fake), Kind::Unavailable).await;
     assert_contains(&failure.error, &["exit code 8"]);
     dir.assert_no_process_left().await;
 }
@@ -168,7 +171,7 @@ async fn a_silent_server_is_given_up_and_ended() {
         limits.connect_timeout = secs(2);
         limits.era_silence = Duration::from_millis(500);
     });
-    let failure = failed(config, Kind::Unavailable, secs(10)).await;
+    let failure = failed(config, Kind::Unavailable).await;
     assert_contains(&failure.error, &["no answer within 2"]);
     assert_contains(&failure.hint.unwrap(), &["connect_timeout"]);
     assert!(dir.log().count("server/discover") >= 1);
@@ -183,7 +186,7 @@ async fn a_question_without_a_newline_is_quoted() {
         text: "Ok to proceed? (y) ".into(),
     });
     let config = with_limits(process(&fake), |limits| limits.connect_timeout = secs(1));
-    let failure = failed(config, Kind::Unavailable, secs(10)).await;
+    let failure = failed(config, Kind::Unavailable).await;
     assert_contains(&failure.error, &["Ok to proceed? (y)"]);
     dir.assert_no_process_left().await;
 }
@@ -197,7 +200,7 @@ async fn text_before_the_first_message_is_let_pass_but_not_for_ever() {
     board.shutdown().await;
     dir.assert_no_process_left().await;
 
-    let failure = failed(shell("yes welcome"), Kind::Unavailable, secs(10)).await;
+    let failure = failed(shell("yes welcome"), Kind::Unavailable).await;
     assert_contains(&failure.error, &["lines of text and no message", "welcome"]);
     assert_contains(&failure.hint.unwrap(), &["prints nothing else"]);
 }
@@ -211,7 +214,7 @@ async fn a_server_that_leaves_a_child_and_exits_is_down_at_once() {
             pid_file: dir.pid_file(),
             keeps_stdout,
         });
-        let failure = failed(process(&fake), Kind::Unavailable, secs(10)).await;
+        let failure = failed(process(&fake), Kind::Unavailable).await;
         assert_contains(&failure.error, &["exit code 0"]);
         // They are in their own sessions, so a kill of the process group does not reach them.
         dir.children().into_iter().for_each(kill);
