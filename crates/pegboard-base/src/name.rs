@@ -65,7 +65,7 @@ impl ServerName {
     ///
     /// `wish` must be a valid name that is short enough for a number.
     #[doc(hidden)]
-    pub fn free(wish: &str, is_taken: impl Fn(&str) -> bool) -> Self {
+    pub fn choose_free(wish: &str, is_taken: impl Fn(&str) -> bool) -> Self {
         let numbered = (2..).map(|number| format!("{wish}-{number}"));
         let mut candidates = std::iter::once(wish.to_owned()).chain(numbered);
         let free = candidates.find(|candidate| !is_taken(candidate));
@@ -121,7 +121,7 @@ pub fn dunder(server: &str, tool: &str) -> String {
 }
 
 /// Formats `server.tool`, the name of a tool for users, logs and the command line.
-pub fn dotted(server: &str, tool: &str) -> String {
+pub fn format_dotted(server: &str, tool: &str) -> String {
     [server, ".", tool].concat()
 }
 

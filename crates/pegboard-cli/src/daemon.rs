@@ -32,7 +32,7 @@ pub(crate) use identity::{Identity, config_digest};
 pub(crate) use journal::{Unfinished, forget_without_daemon, unfinished_without_daemon};
 pub(crate) use leftovers::leftovers;
 pub(crate) use occupy::{NotOccupied, Occupied, occupy};
-pub(crate) use owner_token::{OwnerToken, random as random_token};
+pub(crate) use owner_token::{OwnerToken, generate as random_token};
 pub(crate) use remote::adapt;
 pub(crate) use replies::as_made_here;
 pub(crate) use routes::router;

@@ -69,7 +69,7 @@ fn wrap(tool: &Definition, names: &mut UsedNames) -> Wrapped {
     };
     let description = tool.description.as_deref().map(one_paragraph).unwrap_or_default();
     Wrapped {
-        name: names.unique(&names::snake(&tool.tool)),
+        name: names.make_unique(&names::snake(&tool.tool)),
         tool: tool.tool.clone(),
         about: match description.as_str() {
             "" => one_paragraph(&tool.tool),
@@ -99,7 +99,7 @@ fn quote(text: &str) -> String {
 }
 
 /// The same for Python, where two halves of a character are not one.
-fn quoted_in_python(text: &str) -> String {
+fn quote_in_python(text: &str) -> String {
     escape(text, |c| match u32::from(c) {
         code @ 0x1_0000.. => format!("\\U{code:08x}"),
         code => format!("\\u{code:04x}"),

@@ -9,7 +9,7 @@ mod wire_watch;
 pub(crate) use noise::stdout_noise;
 pub(crate) use server_logs::{LogLine, ServerLogs};
 pub(crate) use wire_trace::incomplete_trace;
-pub(crate) use wire_watch::{Exchanged, exchanged};
+pub(crate) use wire_watch::{Exchanged, take_exchanged};
 
 use std::{fmt, io};
 

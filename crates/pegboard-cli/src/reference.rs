@@ -173,14 +173,14 @@ fn the_page_of_events_shows_every_field() {
     for event in schema["oneOf"].as_array().unwrap() {
         let fields = event["properties"].as_object().unwrap();
         let name = fields["event"]["const"].as_str().unwrap();
-        let about = plain(event["description"].as_str().unwrap());
+        let about = to_plain_text(event["description"].as_str().unwrap());
         writeln!(
             page,
             "\n## `{name}`\n\n{about}\n\n| field | type | meaning |\n| --- | --- | --- |"
         )
         .unwrap();
         for (field, schema) in fields.iter().filter(|(field, _)| *field != "event") {
-            let about = plain(schema["description"].as_str().unwrap_or_default());
+            let about = to_plain_text(schema["description"].as_str().unwrap_or_default());
             writeln!(page, "| `{field}` | {} | {about} |", type_of(schema)).unwrap();
         }
     }
@@ -202,7 +202,7 @@ fn type_of(schema: &Value) -> String {
 }
 
 /// A doc comment on one line, with the names of links to Rust items only.
-fn plain(text: &str) -> String {
+fn to_plain_text(text: &str) -> String {
     let mut plain = String::new();
     let mut rest = text;
     while let Some((before, link)) = rest.split_once("[`") {

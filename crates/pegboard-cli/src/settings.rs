@@ -4,7 +4,7 @@ mod boards;
 
 #[cfg(unix)]
 pub(crate) use boards::state_folder;
-pub(crate) use boards::{board, lasting_board, pins_folder, set, started_when_needed, whole_board, with_tokens};
+pub(crate) use boards::{board, lasting_board, pins_folder, set, whole_board, with_lazy_start, with_tokens};
 
 use std::{
     collections::BTreeSet,
@@ -177,7 +177,7 @@ impl Settings {
     /// The config with the selected servers, or why no server can be used.
     ///
     /// A source that could not be read at all is an error: what it forbids would be allowed without it.
-    pub(crate) fn usable(&self) -> Result<Config, Complaint> {
+    pub(crate) fn usable_config(&self) -> Result<Config, Complaint> {
         let config = self.config_with_unapproved()?;
         let mut pending = config.misconfigured.values().filter(|server| is_pending(server));
         match pending.next() {
@@ -190,7 +190,7 @@ impl Settings {
         }
     }
 
-    /// Like [`Self::usable`], but also succeeds when all servers are those of a project file that is not approved.
+    /// Like [`Self::usable_config`], but also succeeds when all servers are those of a project file that is not approved.
     pub(crate) fn config_with_unapproved(&self) -> Result<Config, Complaint> {
         let config = self.config()?;
         match list(self.loaded.errors()) {
@@ -198,7 +198,7 @@ impl Settings {
                 message: NOTHING.to_owned(),
                 hint: Some(
                     std::iter::once(errors)
-                        .chain(self.unapproved())
+                        .chain(self.describe_unapproved())
                         .collect::<Vec<_>>()
                         .join("\n"),
                 ),
@@ -209,7 +209,7 @@ impl Settings {
     }
 
     /// A line for each project file whose servers wait for its approval.
-    fn unapproved(&self) -> BTreeSet<String> {
+    fn describe_unapproved(&self) -> BTreeSet<String> {
         let servers = self.loaded.config.misconfigured.values();
         let pending = servers.filter(|server| is_pending(server));
         pending
@@ -219,39 +219,39 @@ impl Settings {
 
     /// The config with one server, whose problems alone are told from then on, or why it cannot be used.
     pub(crate) fn usable_one(&mut self, name: &str) -> Result<Config, Complaint> {
-        let mut config = match self.misconfigured(|known| known == name) {
+        let mut config = match self.find_misconfigured(|known| known == name) {
             // What is wrong with this server matters more than what is wrong with all.
             Some(_) => self.config()?,
-            None => self.usable()?,
+            None => self.usable_config()?,
         };
         if !config.servers.contains_key(name) {
-            return Err(self.missing(name));
+            return Err(self.missing_server_complaint(name));
         }
         config.select(|known| known == name);
         self.tell_only_of([name]);
         Ok(config)
     }
 
-    /// Like [`Self::usable`], but also succeeds when no server can be used.
+    /// Like [`Self::usable_config`], but also succeeds when no server can be used.
     pub(crate) fn config(&self) -> Result<Config, Complaint> {
-        let mut config = self.selected()?;
+        let mut config = self.selected_config()?;
         self.await_starts(&mut config);
         Ok(config)
     }
 
     /// Like [`Self::shown`] for all servers, whatever `--server NAME` selects.
     pub(crate) fn config_of_all(&self) -> Result<Config, Complaint> {
-        let mut config = self.readable()?;
+        let mut config = self.readable_config()?;
         self.await_starts(&mut config);
         Ok(config)
     }
 
     /// The selected servers as they are configured, for a program that keeps running.
-    pub(crate) fn selected(&self) -> Result<Config, Complaint> {
-        let mut config = self.readable()?;
+    pub(crate) fn selected_config(&self) -> Result<Config, Complaint> {
+        let mut config = self.readable_config()?;
         for name in &self.only {
             if !config.servers.keys().any(|known| known.as_str() == name) {
-                return Err(self.missing(name));
+                return Err(self.missing_server_complaint(name));
             }
         }
         if !self.only.is_empty() {
@@ -267,7 +267,7 @@ impl Settings {
         Ok(config)
     }
 
-    fn readable(&self) -> Result<Config, Complaint> {
+    fn readable_config(&self) -> Result<Config, Complaint> {
         let unreadable = &self.loaded.unreadable;
         if !unreadable.is_empty() {
             let problems = self.loaded.errors();
@@ -315,7 +315,7 @@ impl Settings {
     }
 
     /// The server selected with `--server NAME`, if it is exactly one.
-    pub(crate) fn picked(&self) -> Option<&str> {
+    pub(crate) fn picked_server(&self) -> Option<&str> {
         match self.only.as_slice() {
             [name] => Some(name),
             _ => None,
@@ -323,17 +323,17 @@ impl Settings {
     }
 
     /// The servers selected with `--server NAME`.
-    pub(crate) fn picked_all(&self) -> impl Iterator<Item = &str> {
+    pub(crate) fn picked_servers(&self) -> impl Iterator<Item = &str> {
         self.only.iter().map(String::as_str)
     }
 
     /// The names of misconfigured servers.
-    pub(crate) fn broken(&self) -> impl Iterator<Item = &str> {
+    pub(crate) fn misconfigured_names(&self) -> impl Iterator<Item = &str> {
         self.loaded.config.misconfigured.keys().map(ServerName::as_str)
     }
 
     /// The first misconfigured server that `is_meant` accepts.
-    pub(crate) fn misconfigured(&self, is_meant: impl Fn(&str) -> bool) -> Option<&ServerName> {
+    pub(crate) fn find_misconfigured(&self, is_meant: impl Fn(&str) -> bool) -> Option<&ServerName> {
         let mut names = self.loaded.config.misconfigured.keys();
         names.find(|name| is_meant(name.as_str()))
     }
@@ -352,11 +352,11 @@ impl Settings {
     }
 
     /// The complaint about a requested server that does not exist or is misconfigured.
-    pub(crate) fn missing(&self, name: &str) -> Complaint {
+    pub(crate) fn missing_server_complaint(&self, name: &str) -> Complaint {
         self.missing_of(name, "COMMAND")
     }
 
-    /// Like [`Self::missing`] for a command that is about remote servers.
+    /// Like [`Self::missing_server_complaint`] for a command that is about remote servers.
     pub(crate) fn missing_remote(&self, name: &str) -> Complaint {
         self.missing_of(name, "URL")
     }
@@ -380,7 +380,7 @@ impl Settings {
             };
         }
         // The server may be in a file that cannot be read.
-        if let Err(complaint) = self.readable() {
+        if let Err(complaint) = self.readable_config() {
             return complaint;
         }
         let names: Vec<_> = self.loaded.config.servers.keys().map(ServerName::as_str).collect();
@@ -474,7 +474,7 @@ mod tests {
             (Some(secs(120)), secs(121), secs(121)),
             (Some(secs(5)), secs(30), secs(30)),
         ] {
-            let config = settings(timeout).usable().unwrap();
+            let config = settings(timeout).usable_config().unwrap();
             let connect: Vec<Duration> = config
                 .servers
                 .values()

@@ -12,7 +12,7 @@ use super::{
     field::{Match, Section, Syntax, ValueKind, Via, Word, find_word},
     problem::{MAX_PROBLEMS, Report, join},
     setting::{Found, Rank, Setting, Unchecked, Values},
-    spelling::{nearest, snake},
+    spelling::{find_nearest, snake},
     tree::{KeyValue, Location, Node, Value},
     units,
 };
@@ -42,7 +42,7 @@ impl<'a> TableChecker<'a> {
     }
 
     /// Sets whether missing variables are only warnings from now on.
-    pub(super) fn lenient(&mut self, lenient: bool) {
+    pub(super) fn set_lenient(&mut self, lenient: bool) {
         self.lenient = lenient || self.env.is_lenient();
     }
 
@@ -61,7 +61,7 @@ impl<'a> TableChecker<'a> {
             }
             let field = join(path, &entry.key);
             let Some(found) = section.find(&entry.key) else {
-                self.unknown(section, entry, &field);
+                self.report_unknown(section, entry, &field);
                 continue;
             };
             if let Some(first) = values.find(found.field) {
@@ -100,9 +100,9 @@ impl<'a> TableChecker<'a> {
         }
     }
 
-    fn unknown(&mut self, section: &'static Section, entry: &KeyValue, field: &str) {
+    fn report_unknown(&mut self, section: &'static Section, entry: &KeyValue, field: &str) {
         let message = "there is no such setting";
-        let nearest = section.nearest(&entry.key);
+        let nearest = section.find_nearest(&entry.key);
         match nearest {
             Some(name) => self
                 .report
@@ -158,7 +158,7 @@ impl<'a> TableChecker<'a> {
                     let reference = Node::text(format!("${{{name}}}"), node.at);
                     self.setting(&found.field.kind, &reference, path, None)
                 }
-                _ => self.wrong(node, path, "the name of a variable"),
+                _ => self.report_wrong_type(node, path, "the name of a variable"),
             },
         }
     }
@@ -170,19 +170,19 @@ impl<'a> TableChecker<'a> {
             ValueKind::Any => Some(Setting::Any(Unchecked(node.clone()))),
             ValueKind::List(kind) => match &node.value {
                 Value::List(items) => Some(Setting::List(self.list(kind, items, path))),
-                _ => self.wrong(node, path, "a list"),
+                _ => self.report_wrong_type(node, path, "a list"),
             },
             ValueKind::Map(kind) => match &node.value {
                 Value::Map(entries) => Some(Setting::Map(self.map(kind, entries, path))),
-                _ => self.wrong(node, path, "a table"),
+                _ => self.report_wrong_type(node, path, "a table"),
             },
             ValueKind::Table(section) => match &node.value {
                 Value::Map(entries) => Some(Setting::Table(self.section(section, entries, path))),
-                _ => self.wrong(node, path, "a table"),
+                _ => self.report_wrong_type(node, path, "a table"),
             },
             ValueKind::Either(kinds) => match kinds.iter().find(|kind| fits(kind, node, unit)) {
                 Some(kind) => self.setting(kind, node, path, unit),
-                None => self.wrong(node, path, &describe(&ValueKind::Either(kinds))),
+                None => self.report_wrong_type(node, path, &describe(&ValueKind::Either(kinds))),
             },
             ValueKind::Bool
             | ValueKind::Word(_)
@@ -215,7 +215,7 @@ impl<'a> TableChecker<'a> {
         let node = match &node.value {
             Value::Text(text) if expand::has_variables(text) => {
                 let text = self.text(node, path, false)?.value;
-                expanded = Node::new(plain(kind, text), node.at);
+                expanded = Node::new(parse_plain(kind, text), node.at);
                 &expanded
             }
             _ => node,
@@ -225,24 +225,24 @@ impl<'a> TableChecker<'a> {
             (ValueKind::Word(words), Value::Text(text)) => self.word(words, text, node.at, path),
             (ValueKind::Count { min, max }, Value::Int(number)) => {
                 let shown = (min.to_string(), max.to_string());
-                self.bounded(u64::try_from(*number).ok(), (*min, *max), &shown, node.at, path)
+                self.check_bounds(u64::try_from(*number).ok(), (*min, *max), &shown, node.at, path)
                     .map(Setting::Count)
             }
             (ValueKind::Size { min, max }, Value::Int(_) | Value::Text(_)) => {
                 let bytes = match &node.value {
                     Value::Int(number) => u64::try_from(*number).ok(),
                     Value::Text(text) => match units::size(text) {
-                        None => return self.wrong(node, path, &describe(kind)),
+                        None => return self.report_wrong_type(node, path, &describe(kind)),
                         bytes => bytes,
                     },
                     _ => None,
                 };
                 let shown = (units::SizeText(*min).to_string(), units::SizeText(*max).to_string());
-                self.bounded(bytes, (*min, *max), &shown, node.at, path)
+                self.check_bounds(bytes, (*min, *max), &shown, node.at, path)
                     .map(Setting::Size)
             }
             (ValueKind::Duration { min, max }, _) => self.duration((*min, *max), node, path, unit),
-            _ => self.wrong(node, path, &describe(kind)),
+            _ => self.report_wrong_type(node, path, &describe(kind)),
         }
     }
 
@@ -280,16 +280,16 @@ impl<'a> TableChecker<'a> {
             _ => None,
         };
         let Some(duration) = duration else {
-            return self.wrong(node, path, "a duration such as `\"30s\"`");
+            return self.report_wrong_type(node, path, "a duration such as `\"30s\"`");
         };
         let millis = u64::try_from(duration.as_millis()).unwrap_or(u64::MAX);
         let text = |millis| units::duration_text(Duration::from_millis(millis));
         let shown = (text(bounds.0), text(bounds.1));
-        self.bounded(Some(millis), bounds, &shown, node.at, path)?;
+        self.check_bounds(Some(millis), bounds, &shown, node.at, path)?;
         Some(Setting::Duration(duration))
     }
 
-    fn bounded(
+    fn check_bounds(
         &mut self,
         value: Option<u64>,
         bounds: (u64, u64),
@@ -315,7 +315,7 @@ impl<'a> TableChecker<'a> {
         let every = words
             .iter()
             .flat_map(|word| std::iter::once(word.name).chain(word.spellings.iter().copied()));
-        match nearest(&snake(text), every) {
+        match find_nearest(&snake(text), every) {
             Some(name) => self
                 .report
                 .error_with(at, path, message, format!("did you mean `{name}`?")),
@@ -324,7 +324,7 @@ impl<'a> TableChecker<'a> {
         None
     }
 
-    fn wrong<T>(&mut self, node: &Node, path: &str, wanted: &str) -> Option<T> {
+    fn report_wrong_type<T>(&mut self, node: &Node, path: &str, wanted: &str) -> Option<T> {
         // "not a text" would not explain why a text does not parse.
         let message = match node.value {
             Value::Text(_) => format!("must be {wanted}"),
@@ -375,7 +375,7 @@ fn fits(kind: &ValueKind, node: &Node, unit: Option<u64>) -> bool {
 }
 
 /// Parses an expanded text as a value of `kind`, or keeps it as a text.
-fn plain(kind: &ValueKind, text: String) -> Value {
+fn parse_plain(kind: &ValueKind, text: String) -> Value {
     match (kind, text.trim()) {
         (ValueKind::Bool, "true") => Value::Bool(true),
         (ValueKind::Bool, "false") => Value::Bool(false),

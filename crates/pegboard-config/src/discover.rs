@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use super::{expand::Env, project_file::canonical};
+use super::{expand::Env, project_file::canonicalize};
 
 /// The default names of config files, the preferred one first.
 const FILE_NAMES: [&str; 5] = [
@@ -40,7 +40,7 @@ fn find_with(folder: &Path, system: Option<&Path>, env: &Env<'_>) -> ConfigFiles
         .flatten()
         .filter_map(|folder| file_in(&folder))
         .collect();
-    let is_own = |path: &Path| own.iter().any(|own| canonical(own) == canonical(path));
+    let is_own = |path: &Path| own.iter().any(|own| canonicalize(own) == canonicalize(path));
     let project = project_folders(folder, env).iter().find_map(|folder| file_in(folder));
     ConfigFiles {
         project: project.filter(|path| !is_own(path)),

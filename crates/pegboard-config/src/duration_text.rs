@@ -80,7 +80,7 @@ impl Serialize for DurationText {
 impl<'de> Deserialize<'de> for DurationText {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let text = Cow::<'de, str>::deserialize(deserializer)?;
-        match exact(&text).or_else(|| units::duration(&text)) {
+        match parse_exact(&text).or_else(|| units::duration(&text)) {
             Some(duration) => Ok(Self(duration)),
             None => Err(D::Error::custom(format!(
                 "`{}` is no duration; write it as `30s` or `500ms`",
@@ -92,7 +92,7 @@ impl<'de> Deserialize<'de> for DurationText {
 
 /// Reads the texts that are written here. The parser of config files computes with floating-point numbers, which are not exact for all of
 /// them.
-fn exact(text: &str) -> Option<Duration> {
+fn parse_exact(text: &str) -> Option<Duration> {
     let (number, per_unit_millis) = match text {
         _ if text.ends_with("ms") => (text.strip_suffix("ms")?, 1),
         _ if text.ends_with('s') => (text.strip_suffix('s')?, 1000),

@@ -99,14 +99,14 @@ fn value_of(written: &str) -> Option<String> {
         return is_blank(after).then(|| value.to_owned());
     }
     if let Some(rest) = written.strip_prefix('"') {
-        return double_quoted(rest);
+        return parse_double_quoted(rest);
     }
     // A comment starts with a space, so that `#` can be part of a password.
     let value = written.split_once(" #").map_or(written, |(value, _)| value);
     Some(value.trim_end().to_owned())
 }
 
-fn double_quoted(rest: &str) -> Option<String> {
+fn parse_double_quoted(rest: &str) -> Option<String> {
     let mut value = String::new();
     let mut chars = rest.chars();
     loop {

@@ -219,7 +219,7 @@ fn next_mark(text: &str) -> Option<usize> {
 /// Parses the `${…}` at the start of `mark`; returns its length too.
 fn dollar(mark: &str) -> (Piece<'_>, usize) {
     let Some(end) = mark.find('}') else {
-        return malformed(mark, mark.len(), Malformed::Unclosed);
+        return malformed_piece(mark, mark.len(), Malformed::Unclosed);
     };
     let length = end + 1;
     let inner = mark.get(2..end).unwrap_or("");
@@ -228,10 +228,10 @@ fn dollar(mark: &str) -> (Piece<'_>, usize) {
         None => (inner, None),
     };
     if inner.starts_with("input:") {
-        return malformed(mark, length, Malformed::Input);
+        return malformed_piece(mark, length, Malformed::Input);
     }
     if default.is_some_and(|default| default.contains("${")) {
-        return malformed(mark, length, Malformed::Nested);
+        return malformed_piece(mark, length, Malformed::Nested);
     }
     variable(mark, length, name.strip_prefix("env:").unwrap_or(name), default)
 }
@@ -239,7 +239,7 @@ fn dollar(mark: &str) -> (Piece<'_>, usize) {
 /// Parses the `{{ .… }}` at the start of `mark`; returns its length too.
 fn braces(mark: &str) -> (Piece<'_>, usize) {
     let Some(end) = mark.find("}}") else {
-        return malformed(mark, mark.len(), Malformed::Unclosed);
+        return malformed_piece(mark, mark.len(), Malformed::Unclosed);
     };
     let inner = mark.get(2..end).unwrap_or("").trim();
     variable(mark, end + 2, inner.strip_prefix('.').unwrap_or(inner), None)
@@ -248,16 +248,16 @@ fn braces(mark: &str) -> (Piece<'_>, usize) {
 fn variable<'t>(mark: &'t str, length: usize, name: &'t str, default: Option<&'t str>) -> (Piece<'t>, usize) {
     if keyring_references::is_meant(name) {
         if keyring_references::entry(name).is_none() {
-            return malformed(mark, length, Malformed::Keyring);
+            return malformed_piece(mark, length, Malformed::Keyring);
         }
     } else if !is_variable_name(name) {
-        return malformed(mark, length, Malformed::Name);
+        return malformed_piece(mark, length, Malformed::Name);
     }
     let written = mark.get(..length).unwrap_or(mark);
     (Piece::Variable { name, default, written }, length)
 }
 
-fn malformed(mark: &str, length: usize, why: Malformed) -> (Piece<'_>, usize) {
+fn malformed_piece(mark: &str, length: usize, why: Malformed) -> (Piece<'_>, usize) {
     let written = mark.get(..length).unwrap_or(mark);
     (Piece::Malformed { written, why }, length)
 }

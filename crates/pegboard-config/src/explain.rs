@@ -118,7 +118,7 @@ impl Loaded {
 
     /// The value in effect for a setting that no source sets, by its full name: of a server, or for all servers. Null means no value.
     pub fn explain_unset(&self, name: &str, server: Option<&ServerName>) -> Vec<Explained> {
-        unset(self, name, server)
+        explain_unset(self, name, server)
     }
 
     /// The full name and the description of a setting of servers, or of the top of the file: `callTimeout` is `call_timeout`.
@@ -347,7 +347,7 @@ fn doc(name: &str, is_server: bool) -> Option<(String, &'static str)> {
 
 /// The value in effect for a setting that no source sets, by its full name. The top of a file has no defaults of its own for settings of
 /// servers, so the defaults of servers are shown there. Null means no value.
-fn unset(loaded: &Loaded, name: &str, server: Option<&ServerName>) -> Vec<Explained> {
+fn explain_unset(loaded: &Loaded, name: &str, server: Option<&ServerName>) -> Vec<Explained> {
     let section: &'static Section = if server.is_some() { SERVER } else { TOP };
     let (field_name, part) = match name.split_once('.') {
         Some((field, part)) => (field, Some(part)),

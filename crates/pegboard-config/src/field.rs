@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use super::{
     setting::Setting,
-    spelling::{nearest, snake},
+    spelling::{find_nearest, snake},
 };
 
 /// A table in a config file: the fields it may have.
@@ -284,10 +284,10 @@ impl Section {
     /// The field that `key` names, in any spelling.
     pub(super) fn find(&self, key: &str) -> Option<Match> {
         let key = snake(key);
-        let whole = self.named(&key);
+        let whole = self.find_named(&key);
         whole.or_else(|| {
             UNITS.iter().find_map(|(ending, unit)| {
-                let found = self.named(key.strip_suffix(ending)?)?;
+                let found = self.find_named(key.strip_suffix(ending)?)?;
                 let timed = found.via.is_none() && found.field.takes_duration();
                 timed.then_some(Match {
                     unit: Some(*unit),
@@ -297,7 +297,7 @@ impl Section {
         })
     }
 
-    fn named(&self, key: &str) -> Option<Match> {
+    fn find_named(&self, key: &str) -> Option<Match> {
         self.fields().find_map(|field| {
             let via = field.converted.iter().find(|(name, _)| *name == key);
             let via = via.map(|(_, via)| *via);
@@ -310,8 +310,8 @@ impl Section {
     }
 
     /// The name that is most similar to `key`, for suggestions.
-    pub(crate) fn nearest(&self, key: &str) -> Option<&'static str> {
-        nearest(&snake(key), self.fields().flat_map(|field| field.names()))
+    pub(crate) fn find_nearest(&self, key: &str) -> Option<&'static str> {
+        find_nearest(&snake(key), self.fields().flat_map(|field| field.names()))
     }
 }
 

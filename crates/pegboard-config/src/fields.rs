@@ -137,8 +137,8 @@ mod tests {
             assert_eq!((found.field.name, found.unit), (name, unit), "{key}");
         }
         assert!(SERVER.find("enabled_ms").is_none());
-        assert_eq!(SERVER.nearest("startup_timout"), Some("startup_timeout"));
-        assert_eq!(SERVER.nearest("comand"), Some("command"));
-        assert_eq!(SERVER.nearest("zzzzzz"), None);
+        assert_eq!(SERVER.find_nearest("startup_timout"), Some("startup_timeout"));
+        assert_eq!(SERVER.find_nearest("comand"), Some("command"));
+        assert_eq!(SERVER.find_nearest("zzzzzz"), None);
     }
 }

@@ -27,7 +27,7 @@ pub(super) fn check(value: &str) -> Result<(), BadTemplate> {
 }
 
 /// Replaces the variables once; their values are not searched for others. `None` if one has no value, or the result is empty.
-fn filled(value: &str, lookup: &dyn Fn(&str) -> Option<String>) -> Option<String> {
+fn fill_value(value: &str, lookup: &dyn Fn(&str) -> Option<String>) -> Option<String> {
     let Ok(pieces) = pieces(value) else {
         return Some(value.to_owned());
     };
@@ -59,18 +59,18 @@ impl Transport {
 
     /// The transport with the variables of its headers and of its URL for cleanup replaced. Each is omitted if one of its variables has no value.
     #[doc(hidden)]
-    pub fn filled(&self, lookup: &dyn Fn(&str) -> Option<String>) -> Result<Self, BadHeader> {
+    pub fn fill_variables(&self, lookup: &dyn Fn(&str) -> Option<String>) -> Result<Self, BadHeader> {
         let mut transport = self.clone();
         if let Self::Remote { endpoint, .. } = &mut transport {
-            endpoint.headers = filled_headers(endpoint, lookup)?;
+            endpoint.headers = fill_headers(endpoint, lookup)?;
             let cleanup = endpoint.session_cleanup_url.take();
-            endpoint.session_cleanup_url = cleanup.and_then(|url| session_cleanup::filled(&url, lookup));
+            endpoint.session_cleanup_url = cleanup.and_then(|url| session_cleanup::fill(&url, lookup));
         }
         Ok(transport)
     }
 }
 
-fn filled_headers(
+fn fill_headers(
     endpoint: &Endpoint,
     lookup: &dyn Fn(&str) -> Option<String>,
 ) -> Result<BTreeMap<String, Secret>, BadHeader> {
@@ -80,7 +80,7 @@ fn filled_headers(
             headers.insert(name.clone(), value.clone());
             continue;
         }
-        let Some(text) = filled(value.expose(), lookup) else {
+        let Some(text) = fill_value(value.expose(), lookup) else {
             continue;
         };
         if HeaderValue::from_str(&text).is_err() {
@@ -100,7 +100,7 @@ mod tests {
     use super::*;
 
     fn fill(value: &str) -> Option<String> {
-        filled(value, &|name| match name {
+        fill_value(value, &|name| match name {
             "A" => Some("one".to_owned()),
             "TRICK" => Some("{{A}}".to_owned()),
             "EMPTY" => Some(String::new()),

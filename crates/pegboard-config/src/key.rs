@@ -275,7 +275,7 @@ pub(super) fn unless(is_valid: bool, problem: &str) -> Option<String> {
 }
 
 /// The problem of a text that cannot be parsed.
-pub(super) fn unparsed<T, E: fmt::Display>(parsed: Result<T, E>) -> Option<String> {
+pub(super) fn parse_problem<T, E: fmt::Display>(parsed: Result<T, E>) -> Option<String> {
     parsed.err().map(|error| error.to_string())
 }
 

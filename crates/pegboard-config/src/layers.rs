@@ -22,7 +22,7 @@ pub(super) fn from_preset(preset: Preset) -> Values {
 }
 
 /// Fills the settings of a server from the tops that apply to it, the strongest first, and then from the preset that one of them names.
-pub(super) fn filled(written: Values, tops: &[&Values]) -> Values {
+pub(super) fn fill_from_tops(written: Values, tops: &[&Values]) -> Values {
     let own = ServerTable::new(&written).set(&server::preset);
     let of_top = || tops.iter().find_map(|top| TopTable::new(top).set(&top_fields::preset));
     let preset = own.or_else(of_top).unwrap_or_default();

@@ -20,7 +20,7 @@ use super::{
     server::ServerConfig,
     setting::{Rank, Setting, Values},
     source::{Approval, Source},
-    spelling::{nearest, snake},
+    spelling::{find_nearest, snake},
     tree::{Format, KeyValue, Value},
 };
 use pegboard_base::{diagnosis::Code, name::ServerName};
@@ -70,14 +70,14 @@ fn load(sources: &[Source], env: &Env<'_>) -> Loaded {
         layer.tighten(&mut loaded);
         preset = preset.or_else(|| TopTable::new(&layer.own_top).set(&top_fields::preset));
     }
-    let masking = masking::layered(
+    let masking = masking::extend(
         &Masking::default(),
         TopTable::new(&loaded.top).find(&top_fields::masking),
     );
     let lost: Vec<Problem> = layers
         .iter()
         .filter(|layer| !layer.is_project())
-        .flat_map(Layer::lost)
+        .flat_map(Layer::lost_protections)
         .collect();
     for layer in layers {
         let lost = match layer.is_project() {
@@ -197,7 +197,7 @@ impl<'a> Layer<'a> {
             &with_folders(env, layer.base.as_deref()),
             &mut layer.report,
         );
-        layer.lost = protective::lost(&layer.report);
+        layer.lost = protective::find_lost(&layer.report);
         match layer.standing {
             Standing::Own => merge_top(top, loaded),
             Standing::Project(_) | Standing::Pending => layer.own_top = top,
@@ -221,7 +221,7 @@ impl<'a> Layer<'a> {
         matches!(self.standing, Standing::Project(_) | Standing::Pending)
     }
 
-    fn lost(&self) -> impl Iterator<Item = Problem> {
+    fn lost_protections(&self) -> impl Iterator<Item = Problem> {
         self.lost.iter().cloned()
     }
 
@@ -261,14 +261,14 @@ impl<'a> Layer<'a> {
     /// Adds the servers of a project file that is not approved. Nothing of them is read but name and transport.
     fn add_pending(&self, loaded: &mut Loaded) {
         let Some(path) = self.source.project_path() else { return };
-        let file = project_file::canonical(path);
+        let file = project_file::canonicalize(path);
         let mut servers = Vec::new();
         for (entry, settings) in &self.servers {
             let Ok(name) = ServerName::parse(&entry.key) else {
                 continue;
             };
             if !is_taken(&name, loaded) {
-                let pending = Misconfigured::pending(settings, file.clone(), TRUST_HINT);
+                let pending = Misconfigured::from_unapproved(settings, file.clone(), TRUST_HINT);
                 loaded.config.misconfigured.insert(name.clone(), pending);
                 servers.push(name);
             }
@@ -283,7 +283,7 @@ impl<'a> Layer<'a> {
 }
 
 /// Whether servers that do not say so themselves are required.
-fn required(top: &Values) -> bool {
+fn are_servers_required(top: &Values) -> bool {
     let required = top.find(&server::required.field);
     required.is_some_and(|found| matches!(found.setting, Setting::Bool(true)))
 }
@@ -333,7 +333,8 @@ impl ServerReader<'_> {
         {
             let message = format!("the name is too close to `{other}`: models and providers mix up case, `-` and `_`");
             report.error_with(entry.at, &path, message, "rename one of them");
-            let misconfigured = Misconfigured::new(settings, required(&loaded.top), report.errors_from(before));
+            let misconfigured =
+                Misconfigured::new(settings, are_servers_required(&loaded.top), report.errors_from(before));
             loaded.config.misconfigured.insert(name, misconfigured);
             return;
         }
@@ -354,7 +355,7 @@ impl ServerReader<'_> {
             }
             _ => {
                 let errors = self.lost.iter().chain(report.errors_from(before));
-                let misconfigured = Misconfigured::new(settings, required(&loaded.top), errors);
+                let misconfigured = Misconfigured::new(settings, are_servers_required(&loaded.top), errors);
                 loaded.config.misconfigured.insert(name, misconfigured);
             }
         }
@@ -370,14 +371,14 @@ impl ServerReader<'_> {
     ) -> Option<(Values, ServerConfig)> {
         let errors = report.errors();
         let mut check = TableChecker::new(report, self.env, Rank::Server);
-        check.lenient(is_disabled(settings));
+        check.set_lenient(is_disabled(settings));
         let mut written = check.section(SERVER, settings, path);
         resolve::check(&written, path, report);
         if self.is_project() {
             project_rules::keep_masking(&mut written, path, report);
             project_floor::keep(&mut written, top, path, report);
         }
-        let values = layers::filled(written, &[self.own_top, top]);
+        let values = layers::fill_from_tops(written, &[self.own_top, top]);
         // Resolving would report refused settings once more, as missing.
         let good = report.errors() == errors;
         let mut context = Context {
@@ -442,7 +443,7 @@ fn stray(entry: &KeyValue) -> Option<String> {
         return Some(format!("put it under `servers`, as `{path}`"));
     }
     let known = ["servers", "mcp_servers", "context_servers"];
-    nearest(&snake(&entry.key), known.into_iter()).map(|_| "did you mean `servers`?".to_owned())
+    find_nearest(&snake(&entry.key), known.into_iter()).map(|_| "did you mean `servers`?".to_owned())
 }
 
 /// Merges top-level settings: those of the later source win, except that a queue gets the larger of two sizes.

@@ -86,7 +86,7 @@ impl Misconfigured {
     }
 
     /// Creates the entry of a server whose project file is not approved.
-    pub(super) fn pending(settings: &[KeyValue], file: PathBuf, hint: &str) -> Self {
+    pub(super) fn from_unapproved(settings: &[KeyValue], file: PathBuf, hint: &str) -> Self {
         Self {
             why: format!("{} is not approved", file.display()),
             problems: vec![hint.to_owned()],

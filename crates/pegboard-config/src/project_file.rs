@@ -60,16 +60,17 @@ impl ProjectFile {
                 return Err(first_error(report, path));
             }
         };
-        let path = canonical(path);
+        let path = canonicalize(path);
         let shaped = import::shape(root, &mut report);
         let env_files = env_files(&shaped.servers, path.parent(), env);
         let servers = shaped.servers.iter();
-        let servers = servers.map(|(entry, settings)| (entry.key.clone(), Json::Object(described(SERVER, settings))));
+        let servers =
+            servers.map(|(entry, settings)| (entry.key.clone(), Json::Object(describe_settings(SERVER, settings))));
         Ok(Self {
             digest: digest(&text, &env_files),
             servers: servers.collect(),
-            settings: described(TOP, &shaped.rest),
-            env_files: env_files.iter().map(described_env_file).collect(),
+            settings: describe_settings(TOP, &shaped.rest),
+            env_files: env_files.iter().map(describe_env_file).collect(),
             path,
         })
     }
@@ -111,7 +112,7 @@ pub(super) fn text(path: &Path) -> Result<String, FileError> {
 }
 
 /// The path with symbolic links resolved, under which approvals are stored.
-pub(super) fn canonical(path: &Path) -> PathBuf {
+pub(super) fn canonicalize(path: &Path) -> PathBuf {
     // Many programs do not accept the canonical form of paths on Windows.
     let real = if cfg!(windows) { None } else { path.canonicalize().ok() };
     real.or_else(|| std::path::absolute(path).ok())
@@ -163,7 +164,7 @@ pub(super) fn digest(text: &str, env_files: &EnvFiles) -> String {
 }
 
 /// The settings of a table as written, secrets redacted. Settings that are invalid without their variables are included.
-fn described(section: &'static Section, entries: &[KeyValue]) -> Map<String, Json> {
+fn describe_settings(section: &'static Section, entries: &[KeyValue]) -> Map<String, Json> {
     let no_variables = Env::new(|_| None).lenient();
     let mut described = Map::new();
     for entry in entries.iter().filter(|entry| !entry.is_note()) {
@@ -184,7 +185,7 @@ fn described(section: &'static Section, entries: &[KeyValue]) -> Map<String, Jso
 }
 
 /// An environment file by its path.
-fn described_env_file((path, text): (&Path, Result<&str, &str>)) -> (String, Json) {
+fn describe_env_file((path, text): (&Path, Result<&str, &str>)) -> (String, Json) {
     let content = match text
         .map_err(str::to_owned)
         .and_then(|text| env_file::read(text).map_err(|line| format!("line {line} is not `NAME=value`")))
@@ -344,14 +345,14 @@ fn raw(section: &'static Section, entry: &KeyValue) -> Json {
         let variables = variables.iter().map(|entry| {
             let shown = match &entry.value.value {
                 Value::Text(text) => variable(&entry.key, text),
-                _ => hidden(&entry.value),
+                _ => redact_node(&entry.value),
             };
             (entry.key.clone(), shown)
         });
         return Json::Object(variables.collect());
     }
     if field.is_some_and(|field| holds_secrets(&field.kind)) {
-        return hidden(&entry.value);
+        return redact_node(&entry.value);
     }
     redact::render_setting(&entry.key, &Setting::Any(Unchecked(entry.value.clone())))
 }
@@ -367,15 +368,17 @@ fn holds_secrets(kind: &ValueKind) -> bool {
 }
 
 /// A value with every text in it redacted.
-fn hidden(node: &Node) -> Json {
+fn redact_node(node: &Node) -> Json {
     match &node.value {
         Value::Null => Json::Null,
         Value::Bool(value) => (*value).into(),
         Value::Int(_) | Value::Float(_) => HIDDEN.into(),
         Value::Text(text) => secret_detection::redact_secret(text).into(),
-        Value::List(items) => items.iter().map(hidden).collect(),
+        Value::List(items) => items.iter().map(redact_node).collect(),
         Value::Map(entries) => {
-            let entries = entries.iter().map(|entry| (entry.key.clone(), hidden(&entry.value)));
+            let entries = entries
+                .iter()
+                .map(|entry| (entry.key.clone(), redact_node(&entry.value)));
             Json::Object(entries.collect())
         }
     }

@@ -4,14 +4,14 @@ use super::{
     field::Field,
     fields::{SERVER, TOP},
     problem::{Problem, Report},
-    spelling::{nearest, snake},
+    spelling::{find_nearest, snake},
 };
 
 /// Words that people expect at the top of a file.
 const NAMES: &[&str] = &["mask", "policy", "policies", "permissions"];
 
 /// The errors at the top of a file that leave a protection out: an invalid value, a misspelt name, or a setting that only servers have.
-pub(super) fn lost(report: &Report) -> Vec<Problem> {
+pub(super) fn find_lost(report: &Report) -> Vec<Problem> {
     let is_lost = |problem: &&Problem| is_protective(&problem.field);
     report.errors_from(0).filter(is_lost).cloned().collect()
 }
@@ -31,7 +31,7 @@ fn is_protective(path: &str) -> bool {
     }
     let protective = SERVER.fields().chain(TOP.fields()).filter(|field| field.protects);
     let names = protective.flat_map(Field::names);
-    nearest(&snake(key), names.chain(NAMES.iter().copied())).is_some()
+    find_nearest(&snake(key), names.chain(NAMES.iter().copied())).is_some()
 }
 
 #[cfg(test)]

@@ -17,7 +17,7 @@ pub(super) fn bind(loaded: &mut Loaded) {
     let unknown = loaded
         .written
         .iter()
-        .flat_map(|(name, values)| unknown(name, values, &loaded.config));
+        .flat_map(|(name, values)| find_unknown(name, values, &loaded.config));
     let unknown: Vec<Problem> = unknown.collect();
     loaded.problems.extend(unknown);
     if !loaded.config.queues.contains_key(DEFAULT) {
@@ -29,7 +29,7 @@ pub(super) fn bind(loaded: &mut Loaded) {
 }
 
 /// The warnings about the queues of a server and its tools.
-fn unknown(name: &ServerName, values: &Values, config: &Config) -> Vec<Problem> {
+fn find_unknown(name: &ServerName, values: &Values, config: &Config) -> Vec<Problem> {
     let values = ServerTable::new(values);
     let mut named: Vec<(String, String, Option<&Found>)> = Vec::new();
     if let Some(queue) = values.get(&server::queue) {

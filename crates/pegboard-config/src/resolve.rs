@@ -62,7 +62,7 @@ pub(super) fn resolve(context: &mut Context<'_>, values: &Values) -> Option<Serv
     let hidden = secrets::collect(context, values);
     let values = ServerTable::new(values);
     let transport = transport(context, values)?;
-    let transport = allowed(context, transport, values)?;
+    let transport = check_allowed(context, transport, values)?;
     warn_if_not_built(context, &transport);
     warn_if_unchecked(context, values);
     if let Some(found) = values.find(&server::masking) {
@@ -110,7 +110,7 @@ fn warn_of_ineffective(context: &mut Context<'_>, values: ServerTable<'_>, kind:
     };
     let fields = SERVER.fields().filter(|field| field.applies == other);
     let fields = fields.filter(|field| !of_helper.contains(&field.name));
-    for found in fields.filter_map(|field| values.found(field)) {
+    for found in fields.filter_map(|field| values.find_field(field)) {
         let path = join(context.path, &found.key);
         let message = format!("has no effect on a {kind} server");
         context.report.warn(found.at, &path, message);
@@ -144,7 +144,7 @@ fn warn_if_unchecked(context: &mut Context<'_>, values: ServerTable<'_>) {
 }
 
 /// Refuses a transport that is not in `transports`.
-fn allowed(context: &mut Context<'_>, transport: Transport, values: ServerTable<'_>) -> Option<Transport> {
+fn check_allowed(context: &mut Context<'_>, transport: Transport, values: ServerTable<'_>) -> Option<Transport> {
     let Some(found) = values.find(&server::transports) else {
         return Some(transport);
     };
@@ -207,7 +207,7 @@ fn policy(context: &Context<'_>, values: ServerTable<'_>) -> Policy {
         health: Health::default().overlay(values),
         breaker: lifecycle::breaker(values),
         call_arguments: arguments::rules(values),
-        masking: masking::layered(context.masking, values.find(&server::masking)),
+        masking: masking::extend(context.masking, values.find(&server::masking)),
         result,
         tool_results: results::resolve_tools(values, result),
         summarise: results::summarise(values),

@@ -105,7 +105,7 @@ impl Definitions {
                 both_cases(&mut properties, name, &kind);
             }
             if field.takes_duration() {
-                timed(&mut properties, field);
+                add_timed_keys(&mut properties, field);
             }
             both_cases(&mut properties, field.name, &main);
         }
@@ -165,7 +165,7 @@ fn both_cases(properties: &mut Map<String, Json>, name: &str, schema: &Json) {
 }
 
 /// Adds keys such as `call_timeout_ms`: numbers whose unit is in the key. Of the accepted suffixes, one per unit is listed.
-fn timed(properties: &mut Map<String, Json>, field: &Field) {
+fn add_timed_keys(properties: &mut Map<String, Json>, field: &Field) {
     for name in std::iter::once(field.name).chain(field.aliases.iter().copied()) {
         for (ending, definition) in [("_ms", "milliseconds"), ("_sec", "seconds")] {
             let schema = json!({"$ref": format!("#/$defs/{definition}")});

@@ -121,8 +121,8 @@ fn secret_arg(index: usize, arg: &str, flag: &str) -> Option<SecretArg> {
     let has_some = |(_, secrets): &(Range<usize>, Vec<Secret>)| !secrets.is_empty();
     let (value, secrets) = json(arg)
         .filter(has_some)
-        .or_else(|| named(arg, flag).filter(has_some))
-        .or_else(|| unnamed(arg).filter(has_some))?;
+        .or_else(|| find_by_name(arg, flag).filter(has_some))
+        .or_else(|| find_by_form(arg).filter(has_some))?;
     let text = &arg[value.clone()];
     Some(SecretArg {
         index,
@@ -133,7 +133,7 @@ fn secret_arg(index: usize, arg: &str, flag: &str) -> Option<SecretArg> {
 }
 
 /// The secrets of a value by its name: that of a header or a variable, of the part before `=`, or of the flag before it.
-fn named(arg: &str, flag: &str) -> Option<(Range<usize>, Vec<Secret>)> {
+fn find_by_name(arg: &str, flag: &str) -> Option<(Range<usize>, Vec<Secret>)> {
     let start = if arg.starts_with("-H") { "-H".len() } else { 0 };
     pair_after_flag(arg, flag)
         .or_else(|| header(arg, start..arg.len()).filter(|(name, _)| names_secret(name)))
@@ -149,7 +149,7 @@ fn named(arg: &str, flag: &str) -> Option<(Range<usize>, Vec<Secret>)> {
 }
 
 /// The secrets of an argument by its form alone: a URL, or a token.
-fn unnamed(arg: &str) -> Option<(Range<usize>, Vec<Secret>)> {
+fn find_by_form(arg: &str) -> Option<(Range<usize>, Vec<Secret>)> {
     let secrets = if arg.contains("://") && !arg.contains(char::is_whitespace) {
         secrets_in_url(arg)
     } else if is_token_like(arg) && !is_variable_name(arg) && !is_env_flag(arg) {

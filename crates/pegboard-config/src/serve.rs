@@ -22,7 +22,7 @@ use super::{
     duration_text,
     field::{DefaultValue, ValueKind},
     from_setting::address,
-    key::{Nested, count, flag, limit, map, secret, size, table, text, texts, unless, unparsed},
+    key::{Nested, count, flag, limit, map, parse_problem, secret, size, table, text, texts, unless},
     setting::Text,
     settings::settings,
 };
@@ -78,7 +78,7 @@ settings! {
         /// 32 random bytes in base64, such as `openssl rand -base64 32` prints: the key that seals what clients keep between two requests. Replicas
         /// of a gateway need the same one; without it each process has its own.
         state_key: Option<StateKey> = secret().syntax(
-            |text| unparsed(StateKey::parse(text)),
+            |text| parse_problem(StateKey::parse(text)),
             "`openssl rand -base64 32` prints one; keep it in a variable, `state_key = \"${PEGBOARD_STATE_KEY}\"`",
         );
         /// Whether clients with the scope `admin` may add servers, and change their settings, over the HTTP API. Such a client can start any program

@@ -29,13 +29,13 @@ pub(super) fn check(url: &SafeUrl) -> Result<(), BadCleanupUrl> {
     if outside.into_iter().any(has_braces) {
         return Err(BadCleanupUrl::Place);
     }
-    pieces(&written(url)).map(drop)?;
+    pieces(&unescape_braces(url)).map(drop)?;
     Ok(())
 }
 
 /// The URL for one view. `None` if a variable has no value, or one that cannot be part of a path.
-pub(super) fn filled(url: &SafeUrl, lookup: &dyn Fn(&str) -> Option<String>) -> Option<SafeUrl> {
-    let written = written(url);
+pub(super) fn fill(url: &SafeUrl, lookup: &dyn Fn(&str) -> Option<String>) -> Option<SafeUrl> {
+    let written = unescape_braces(url);
     let mut text = String::with_capacity(written.len());
     for piece in pieces(&written).ok()? {
         match piece {
@@ -53,7 +53,7 @@ pub(super) fn filled(url: &SafeUrl, lookup: &dyn Fn(&str) -> Option<String>) -> 
 }
 
 /// The URL with its braces as they were written: parsing has escaped those in the path, and spaces.
-fn written(url: &SafeUrl) -> String {
+fn unescape_braces(url: &SafeUrl) -> String {
     let url = url.expose().as_str();
     let braces = url.replace("%7B%7B", "{{").replace("%7D%7D", "}}");
     braces.replace("{{%20", "{{").replace("%20}}", "}}")
@@ -83,7 +83,7 @@ mod tests {
         let url = SafeUrl::parse(url).unwrap();
         check(&url).unwrap();
         let lookup = |name: &str| (name == "SESSION_ID").then(|| id.to_owned());
-        filled(&url, &lookup).map(|url| url.expose().to_string())
+        fill(&url, &lookup).map(|url| url.expose().to_string())
     }
 
     #[test]

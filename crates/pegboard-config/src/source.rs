@@ -147,7 +147,7 @@ impl Source {
         let Content::File(path) = &self.content else {
             return None;
         };
-        let path = project_file::canonical(path);
+        let path = project_file::canonicalize(path);
         path.parent().map(Path::to_owned)
     }
 

@@ -1,7 +1,7 @@
 //! Spellings of names: converts between snake, camel and kebab case, and suggests corrections.
 
 /// The one of `names` that is most similar to `wrong`, if any is similar enough.
-pub(crate) fn nearest(wrong: &str, names: impl Iterator<Item = &'static str>) -> Option<&'static str> {
+pub(crate) fn find_nearest(wrong: &str, names: impl Iterator<Item = &'static str>) -> Option<&'static str> {
     // At most a third of the letters may differ. Very long keys are not worth the time.
     if wrong.len() > 64 {
         return None;

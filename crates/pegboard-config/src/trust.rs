@@ -150,7 +150,7 @@ impl TrustStore {
 
     /// The approval of a project file.
     pub fn record(&self, file: &Path) -> Option<&TrustRecord> {
-        self.records.get(project_file::canonical(file).to_str()?)
+        self.records.get(project_file::canonicalize(file).to_str()?)
     }
 
     /// Stores the approval of a project file.
@@ -168,7 +168,7 @@ impl TrustStore {
 
     /// Removes the approval of a project file. Returns whether there was one.
     pub fn forget(&mut self, file: &Path) -> Result<bool, TrustError> {
-        let path = project_file::canonical(file);
+        let path = project_file::canonicalize(file);
         let path = path.to_str().ok_or(TrustError::PathNotText)?;
         let mut was_there = false;
         self.change(|records| was_there = records.remove(path).is_some())?;

@@ -37,9 +37,9 @@ impl Config {
             .servers
             .iter()
             .filter_map(|(server, config)| match &config.transport {
-                Transport::Stdio(command) => unpinned(command).map(|package| Unpinned {
+                Transport::Stdio(command) => find_unpinned(command).map(|package| Unpinned {
                     server: server.clone(),
-                    package: package.shown(),
+                    package: package.redact_user(),
                     example: package.example(),
                 }),
                 Transport::Remote { .. } => None,
@@ -66,7 +66,7 @@ enum Registry {
 }
 
 impl Package<'_> {
-    fn shown(self) -> String {
+    fn redact_user(self) -> String {
         match self.spec.split_once("://") {
             Some((scheme, rest)) => {
                 let rest = rest
@@ -119,20 +119,20 @@ impl Package<'_> {
 }
 
 /// The package that a command downloads without a fixed version, if it does.
-fn unpinned(command: &Command) -> Option<Package<'_>> {
+fn find_unpinned(command: &Command) -> Option<Package<'_>> {
     let args: Vec<&str> = command.args.iter().map(Secret::expose).collect();
-    let package = downloaded(&command.program, &args, 0)?;
+    let package = find_downloaded(&command.program, &args, 0)?;
     (!package.is_pinned()).then_some(package)
 }
 
 /// What a command line downloads. `depth` counts the shells and launchers around it.
-fn downloaded<'a>(program: &'a str, args: &[&'a str], depth: usize) -> Option<Package<'a>> {
+fn find_downloaded<'a>(program: &'a str, args: &[&'a str], depth: usize) -> Option<Package<'a>> {
     let within = |line: Vec<&'a str>| {
         let (program, args) = line.split_first()?;
-        (depth < 4).then(|| downloaded(program, args, depth + 1)).flatten()
+        (depth < 4).then(|| find_downloaded(program, args, depth + 1)).flatten()
     };
     let npm = |args: &[&'a str]| {
-        named(
+        find_named_package(
             args,
             &["-p", "--package"],
             &["-c", "--call", "--registry"],
@@ -145,27 +145,29 @@ fn downloaded<'a>(program: &'a str, args: &[&'a str], depth: usize) -> Option<Pa
             npm(args)
         }
         ("deno", ["run", args @ ..]) => find_deno(args),
-        ("uvx", args) | ("uv", ["tool", "run", args @ ..]) => named(args, &["--from"], UV_VALUES, Registry::Python),
-        ("pipx", ["run", args @ ..]) => named(
+        ("uvx", args) | ("uv", ["tool", "run", args @ ..]) => {
+            find_named_package(args, &["--from"], UV_VALUES, Registry::Python)
+        }
+        ("pipx", ["run", args @ ..]) => find_named_package(
             args,
             &["--spec"],
             &["--python", "--pip-args", "--index-url"],
             Registry::Python,
         ),
         ("docker" | "podman" | "nerdctl", ["container", "run", args @ ..] | ["run", args @ ..]) => {
-            named(args, &[], RUN_VALUES, Registry::Image)
+            find_named_package(args, &[], RUN_VALUES, Registry::Image)
         }
-        ("go", ["run", args @ ..]) => named(args, &[], &["-C", "-tags", "-exec", "-mod"], Registry::Go),
+        ("go", ["run", args @ ..]) => find_named_package(args, &[], &["-C", "-tags", "-exec", "-mod"], Registry::Go),
         ("cargo", ["install" | "binstall", args @ ..]) => {
             let has_version = args
                 .iter()
                 .any(|arg| matches!(*arg, "--version" | "--rev" | "--path") || arg.starts_with("--version="));
             (!has_version)
-                .then(|| named(args, &[], &["--git", "--root", "--features"], Registry::Cargo))
+                .then(|| find_named_package(args, &[], &["--git", "--root", "--features"], Registry::Cargo))
                 .flatten()
         }
         ("nix", ["run", args @ ..]) => {
-            named(args, &[], &["--option"], Registry::Nix).filter(|package| package.spec.contains(':'))
+            find_named_package(args, &[], &["--option"], Registry::Nix).filter(|package| package.spec.contains(':'))
         }
         ("env", args) => within(
             args.iter()
@@ -263,7 +265,12 @@ const RUN_VALUES: &[&str] = &[
 ];
 
 /// The package that options name, or the first argument that is no option. `values` are the options that take another value.
-fn named<'a>(args: &[&'a str], options: &[&str], values: &[&str], registry: Registry) -> Option<Package<'a>> {
+fn find_named_package<'a>(
+    args: &[&'a str],
+    options: &[&str],
+    values: &[&str],
+    registry: Registry,
+) -> Option<Package<'a>> {
     let package = |spec| Package { spec, registry };
     let mut args = args.iter().copied();
     let mut first = None;
@@ -355,7 +362,7 @@ mod tests {
 
     fn found(line: &[&str]) -> Option<String> {
         let (program, args) = line.split_first().unwrap();
-        unpinned(&Command::new(*program).args(args.iter().copied())).map(Package::shown)
+        find_unpinned(&Command::new(*program).args(args.iter().copied())).map(Package::redact_user)
     }
 
     #[test]

@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{
     field::{DefaultValue, ValueKind, Word},
-    key::{Nested, choice, either, flag, optional_count, optional_texts, table, text, texts, unparsed, word},
+    key::{Nested, choice, either, flag, optional_count, optional_texts, parse_problem, table, text, texts, word},
     policy::{Approval, Results, results::result},
     settings::settings,
 };
@@ -31,7 +31,7 @@ settings! {
         budget: Option<usize> = optional_count((1, 1 << 40)).aka(&["tool_budget"]);
         /// How its tools are named: a style, or a template such as `{server}_{tool}`.
         naming: Option<NameStyle> = either(NAMING_KINDS, None, DefaultValue::None)
-            .syntax(|text| unparsed(NameStyle::parse(text)), "");
+            .syntax(|text| parse_problem(NameStyle::parse(text)), "");
         /// Which of its calls a person must approve, where that is stricter than `approval` of the server.
         approval: Approval = choice();
         /// The capabilities of its agent: `mcp_integration` for all tools, `mcp_SERVER` or `mcp_SERVER_TOOL` for some, and words that tools require;

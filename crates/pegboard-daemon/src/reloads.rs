@@ -184,7 +184,7 @@ impl Reloads {
 
     /// Waits until no server is being changed over the API, and keeps others from being changed: for a reload, from reading the config until
     /// it is applied. Each of those changes has limits of its own.
-    pub async fn exclusive(&self) -> Option<ChangePermit> {
+    pub async fn lock_changes(&self) -> Option<ChangePermit> {
         let permits = u32::try_from(CHANGES).unwrap_or(u32::MAX);
         // The semaphore is never closed.
         let all = self.changes.clone().acquire_many_owned(permits).await;
@@ -192,12 +192,12 @@ impl Reloads {
     }
 
     /// Notes that a config was applied.
-    pub fn applied(&self) {
-        self.applied_with(&[], Applied::default());
+    pub fn note_applied(&self) {
+        self.note_applied_with(&[], Applied::default());
     }
 
     /// Notes that a config was applied, what of it is not in effect, and what has changed.
-    pub fn applied_with(&self, notes: &[ReloadNote], changes: Applied) {
+    pub fn note_applied_with(&self, notes: &[ReloadNote], changes: Applied) {
         let changes = Arc::new(changes);
         self.state.rcu(|state| ReloadState {
             applied_at: Timestamp::now(),
@@ -210,7 +210,7 @@ impl Reloads {
     }
 
     /// Notes that a reload changed nothing. Returns what was noted.
-    pub fn failed(&self, message: &str, hint: Option<&str>) -> FailedReload {
+    pub fn note_failed(&self, message: &str, hint: Option<&str>) -> FailedReload {
         let failed = FailedReload {
             at: Timestamp::now(),
             message: message.to_owned(),
@@ -235,7 +235,7 @@ impl ReloadRequests {
     }
 
     /// The requests that wait now.
-    pub fn waiting(&mut self) -> Vec<ReloadRequest> {
+    pub fn take_waiting(&mut self) -> Vec<ReloadRequest> {
         std::iter::from_fn(|| self.0.try_recv().ok()).take(WAITING).collect()
     }
 }
@@ -257,7 +257,7 @@ mod tests {
         let (reloads, mut requests) = Reloads::new();
         let (asked, ()) = tokio::join!(reloads.request(), async {
             let request = requests.next().await;
-            request.answer(Err(reloads.failed("it has errors", Some("line 3"))));
+            request.answer(Err(reloads.note_failed("it has errors", Some("line 3"))));
         });
         let Err(ReloadError::Failed(failed)) = asked else {
             panic!("{asked:?}");
@@ -267,7 +267,7 @@ mod tests {
             ("it has errors", Some("line 3"))
         );
         assert_eq!(reloads.last().failed.as_ref(), Some(&failed));
-        reloads.applied();
+        reloads.note_applied();
         let last = reloads.last();
         assert_eq!((last.applied, last.failures, last.failed.is_none()), (1, 1, true));
     }
@@ -284,7 +284,7 @@ mod tests {
     async fn a_reload_and_changes_wait_for_each_other_and_a_change_not_for_ever() {
         let (reloads, _requests) = Reloads::new();
         let (one, other) = (reloads.change().await.unwrap(), reloads.change().await.unwrap());
-        let mut reload = std::pin::pin!(reloads.exclusive());
+        let mut reload = std::pin::pin!(reloads.lock_changes());
         assert!(
             timeout(PATIENCE, &mut reload).await.is_err(),
             "servers are being changed"
@@ -315,7 +315,7 @@ mod tests {
         // Time is paused: it passes once all of them wait.
         tokio::time::sleep(Duration::from_millis(1)).await;
         assert_eq!(reloads.request().await, Err(ReloadError::Busy));
-        for request in requests.waiting() {
+        for request in requests.take_waiting() {
             request.answer(Ok(()));
         }
         for one in waiting {

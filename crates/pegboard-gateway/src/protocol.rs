@@ -48,7 +48,7 @@ pub(crate) use limits::Limits;
 pub(crate) use message::{Broken, Incoming, MAX_MESSAGE, Message, parse};
 pub(crate) use outgoing::Outgoing;
 pub(crate) use peer::Peer;
-pub(crate) use request_meta::unsupported;
+pub(crate) use request_meta::unsupported_version_error;
 pub(crate) use running::{RunStep, Running};
 
 #[cfg(test)]

@@ -206,7 +206,7 @@ impl Document {
         let (Some(own), Some(new)) = (self.get(&[]), other.get(&[])) else {
             return false;
         };
-        let is_same = tree::same(&own, &new);
+        let is_same = tree::is_same(&own, &new);
         if is_same {
             *self = other;
         }
@@ -225,7 +225,7 @@ impl Document {
         }
         let mut expected = tree.value();
         tree::put(&mut expected, path, value);
-        let items = tree.at(path).and_then(|known| tree::changed_items(known, value));
+        let items = tree.at(path).and_then(|known| tree::find_changed_items(known, value));
         if items.is_some_and(|items| self.try_set_items(path, &items, &expected)) {
             return Ok(());
         }
@@ -399,7 +399,7 @@ impl Document {
         };
         let found = edited.tree().map(|tree| tree.value());
         let is_right = match (&found, expected) {
-            (Ok(found), Some(expected)) => tree::same(found, expected),
+            (Ok(found), Some(expected)) => tree::is_same(found, expected),
             (found, _) => found.is_ok(),
         };
         if !is_right {

@@ -32,7 +32,7 @@ pub fn resolve(program: &str, path: &OsStr, cwd: Option<&Path>) -> Option<PathBu
 }
 
 /// The name by which `PATH` finds a program that is given by its absolute path. A program that it does not find is returned as it is.
-pub fn short(program: &str) -> &str {
+pub fn shorten(program: &str) -> &str {
     let file = Path::new(program);
     let path = env::var_os("PATH").unwrap_or_default();
     // On Windows, `npx` stands for `npx.cmd`.

@@ -21,7 +21,7 @@ use crate::{
 };
 pub use plan::{Action, Plan, Row};
 use sources::HostFile;
-pub(crate) use usable::unset;
+pub(crate) use usable::find_unset;
 pub use write::save;
 
 /// What to import.

@@ -16,7 +16,7 @@ use std::path::PathBuf;
 
 use crate::hosts::{Connection, Host};
 pub use edit::install;
-pub use moving::{leave_what_would_not_work, movable, reason_to_stay};
+pub use moving::{find_movable, leave_what_would_not_work, reason_to_stay};
 pub use program::{find_program, is_temporary};
 pub use removal::uninstall;
 

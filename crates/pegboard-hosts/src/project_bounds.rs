@@ -24,7 +24,7 @@ fn check_in(file: &Path, folder: &Path) -> Result<(), HostError> {
     let around = || folder.ancestors().find(|folder| file.starts_with(folder));
     let root = repository().or_else(around).unwrap_or(folder);
     let root = root.canonicalize().unwrap_or_else(|_| root.to_owned());
-    match real(file) {
+    match resolve_links(file) {
         Some(real) if real.starts_with(&root) => Ok(()),
         real => {
             let target = real.map(|real| format!(" to {}", real.display())).unwrap_or_default();
@@ -44,7 +44,7 @@ fn check_in(file: &Path, folder: &Path) -> Result<(), HostError> {
 }
 
 /// What a path names after all links, also if the file or folders of it do not exist yet.
-fn real(file: &Path) -> Option<PathBuf> {
+fn resolve_links(file: &Path) -> Option<PathBuf> {
     let mut path = std::path::absolute(file).ok()?;
     'links: for _ in 0..MAX_LINKS {
         if let Ok(real) = path.canonicalize() {

@@ -31,7 +31,7 @@ pub struct Crossed {
 
 impl ServerMasker {
     /// Searches a text for this server. Costs one pass over the text unless it contains a known secret.
-    pub fn crossing(&self, text: &str) -> Crossing {
+    pub fn find_crossing(&self, text: &str) -> Crossing {
         match self.owned.known.values().find(text) {
             Ok(spans) if spans.is_empty() => Crossing::Clean,
             Ok(spans) => self.classify(text, spans),
@@ -72,7 +72,7 @@ impl ServerMasker {
 
 impl Crossed {
     /// Replaces the secrets in the text by placeholders.
-    pub fn masked(self, text: &str) -> String {
+    pub fn mask(self, text: &str) -> String {
         replace(text, self.spans, &mut Counts::default()).map_or_else(|| text.to_owned(), |replaced| replaced.text)
     }
 }
@@ -89,14 +89,14 @@ mod tests {
 
     fn masker(known: &KnownSecrets, name: &str, secrets: &[&str]) -> ServerMasker {
         let masker = ServerMasker::new(&Masking::default(), known.clone());
-        masker.owned_by(&ServerName::parse(name).unwrap());
+        masker.set_server(&ServerName::parse(name).unwrap());
         masker.own_secrets(secrets.iter().map(|secret| Secret::new(*secret)));
         masker
     }
 
     #[track_caller]
     fn check(masker: &ServerMasker, text: &str, want: Option<&[&str]>) {
-        let owners = match masker.crossing(text) {
+        let owners = match masker.find_crossing(text) {
             Crossing::Clean => None,
             Crossing::Found(found) => Some(found.owners),
             Crossing::Unknown => panic!("{text} was not searched"),

@@ -125,7 +125,7 @@ pub(super) fn decode_base64(text: &str) -> Option<Vec<u8>> {
 /// The text that a run encodes, if it is one.
 fn decode(run: &str) -> Option<String> {
     if memchr(b'%', run.as_bytes()).is_some() {
-        return percent_decoded(run.as_bytes());
+        return decode_percent(run.as_bytes());
     }
     let plain = run.trim_end_matches('=');
     let engine = match plain.bytes().any(|b| matches!(b, b'-' | b'_')) {
@@ -148,7 +148,7 @@ fn decode(run: &str) -> Option<String> {
         .then_some(decoded)
 }
 
-fn percent_decoded(run: &[u8]) -> Option<String> {
+fn decode_percent(run: &[u8]) -> Option<String> {
     let digit = |at: usize| run.get(at).and_then(|b| char::from(*b).to_digit(16));
     let mut out = Vec::with_capacity(run.len());
     let mut at = 0;

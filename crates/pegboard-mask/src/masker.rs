@@ -83,7 +83,7 @@ impl Masker {
 
     /// Returns a masker for the known secrets alone, for texts that would become useless if patterns were applied.
     #[doc(hidden)]
-    pub fn known_only(&self) -> Self {
+    pub fn without_patterns(&self) -> Self {
         Self {
             patterns: Arc::new(PatternSet::none()),
             values: self.values.clone(),
@@ -103,7 +103,7 @@ impl Masker {
     /// Masks a text.
     pub fn text<'t>(&self, text: &'t str) -> Masked<'t> {
         let mut counts = Counts::default();
-        let masked = catch_unwind(AssertUnwindSafe(|| self.masked(text, &mut counts, 0))).unwrap_or(Err(Failed));
+        let masked = catch_unwind(AssertUnwindSafe(|| self.mask_text(text, &mut counts, 0))).unwrap_or(Err(Failed));
         let text = match masked {
             Ok(None) => Cow::Borrowed(text),
             Ok(Some(masked)) => self.as_json(text, &masked, &mut counts).unwrap_or(masked).into(),
@@ -196,7 +196,7 @@ impl Masker {
     }
 
     /// Masks a text. Returns `None` if it has no secrets.
-    fn masked(&self, text: &str, counts: &mut Counts, depth: usize) -> Result<Option<String>, Failed> {
+    fn mask_text(&self, text: &str, counts: &mut Counts, depth: usize) -> Result<Option<String>, Failed> {
         if text.len() < MIN_LEN {
             return Ok(None);
         }
@@ -210,7 +210,7 @@ impl Masker {
             // Custom patterns run in the first round only, because their replacements may match them again.
             self.patterns.find(current, round == 0, &self.values, &mut spans)?;
             if depth < MAX_DEPTH {
-                let nested = |literal: &str, counts: &mut Counts| self.masked(literal, counts, depth + 1);
+                let nested = |literal: &str, counts: &mut Counts| self.mask_text(literal, counts, depth + 1);
                 quoted_strings::find(current, &mut spans, counts, &mut clean, nested)?;
             }
             match span::replace(current, spans, counts) {

@@ -394,7 +394,7 @@ fn find_group(name: &str) -> Result<Vec<&'static Pattern>, BadMasking> {
 }
 
 fn find_pattern(name: &str) -> Result<&'static Pattern, BadMasking> {
-    patterns::named(name).ok_or_else(|| BadMasking::Pattern(name.to_owned()))
+    patterns::find_named(name).ok_or_else(|| BadMasking::Pattern(name.to_owned()))
 }
 
 /// Checks that there is a group of this name.

@@ -77,19 +77,19 @@ pub(super) fn all() -> impl Iterator<Item = &'static Pattern> {
 }
 
 /// Returns the pattern of this name or alias; `-` and `_` are the same.
-pub(super) fn named(name: &str) -> Option<&'static Pattern> {
-    let name = plain(name);
+pub(super) fn find_named(name: &str) -> Option<&'static Pattern> {
+    let name = normalize_name(name);
     all().find(|pattern| pattern.has_name(&name))
 }
 
 /// Returns the patterns of a group.
 pub(super) fn patterns_in_group(name: &str) -> Option<Vec<&'static Pattern>> {
-    let name = plain(name);
+    let name = normalize_name(name);
     if name == ALL {
         return Some(all().collect());
     }
     let group = groups().find(|group| group.name == name)?;
-    let others = group.others.iter().filter_map(|name| named(name));
+    let others = group.others.iter().filter_map(|name| find_named(name));
     Some(group.own.iter().chain(others).collect())
 }
 
@@ -103,7 +103,7 @@ fn groups() -> impl Iterator<Item = &'static Group> {
     OWNING.iter().filter(|group| group.name != "named").chain(COMPOSED)
 }
 
-fn plain(name: &str) -> String {
+fn normalize_name(name: &str) -> String {
     name.trim().to_ascii_lowercase().replace('-', "_")
 }
 
@@ -120,7 +120,7 @@ mod tests {
         for pattern in all() {
             for name in pattern.aliases.iter().chain([&pattern.name]) {
                 assert!(seen.insert(*name), "{name} is there twice");
-                assert_eq!(plain(name), **name);
+                assert_eq!(normalize_name(name), **name);
             }
             for word in pattern.keywords {
                 assert_eq!(word.to_ascii_lowercase(), *word, "{}", pattern.name);
@@ -141,7 +141,7 @@ mod tests {
     fn groups_name_only_patterns_that_there_are() {
         for group in OWNING.iter().chain(COMPOSED) {
             for name in group.others {
-                assert!(named(name).is_some(), "{name} of {}", group.name);
+                assert!(find_named(name).is_some(), "{name} of {}", group.name);
             }
         }
         let of = |name: &str| {
@@ -172,7 +172,7 @@ mod tests {
             "api_key",
             "pii_iban",
         ] {
-            assert!(!named(name).unwrap().default, "{name}");
+            assert!(!find_named(name).unwrap().default, "{name}");
         }
         for name in [
             "github-token",
@@ -180,7 +180,7 @@ mod tests {
             "kubernetes_secret",
             "aws-access-key-id",
         ] {
-            assert!(named(name).unwrap().default, "{name}");
+            assert!(find_named(name).unwrap().default, "{name}");
         }
     }
 }

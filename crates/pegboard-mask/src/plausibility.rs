@@ -79,15 +79,15 @@ fn has_placeholder(value: &[u8]) -> bool {
 
 /// Whether a value has at least four distinct bytes, or only distinct ones if it is shorter. Excludes `xxxxxxxx` and `********`.
 pub(super) fn is_varied(value: &str) -> bool {
-    distinct(value) >= 4.min(value.len())
+    count_distinct_bytes(value) >= 4.min(value.len())
 }
 
 /// Whether a value has at least eight distinct bytes, or half as many as its length if it is shorter than sixteen.
 pub(crate) fn is_random(value: &str) -> bool {
-    distinct(value) >= 8.min(value.len() / 2)
+    count_distinct_bytes(value) >= 8.min(value.len() / 2)
 }
 
-fn distinct(value: &str) -> usize {
+fn count_distinct_bytes(value: &str) -> usize {
     let mut seen = [0_u64; 4];
     value.bytes().for_each(|b| seen[usize::from(b >> 6)] |= 1 << (b & 63));
     seen.iter().map(|bits| bits.count_ones() as usize).sum()
@@ -158,7 +158,7 @@ pub(super) fn luhn(value: &str) -> bool {
             (_, twice) => twice,
         })
         .sum();
-    (13..=19).contains(&digits.len()) && sum.is_multiple_of(10) && distinct(value) > 2
+    (13..=19).contains(&digits.len()) && sum.is_multiple_of(10) && count_distinct_bytes(value) > 2
 }
 
 /// Whether the check digits of an IBAN are right.

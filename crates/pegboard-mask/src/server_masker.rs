@@ -255,7 +255,7 @@ impl ServerMasker {
     }
 
     /// Names the server whose secrets this masker owns.
-    pub fn owned_by(&self, server: &ServerName) {
+    pub fn set_server(&self, server: &ServerName) {
         self.set_owner(SecretOwner {
             server: server.clone(),
             user: None,

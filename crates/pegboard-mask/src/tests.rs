@@ -36,7 +36,7 @@ fn secrets<'a>(parts: &[&'a str]) -> Vec<&'a str> {
 #[test]
 fn every_pattern_hides_what_it_must_and_leaves_what_it_must() {
     for (name, secret, harmless) in CORPUS {
-        let only = patterns::named(name).is_some_and(|pattern| !pattern.default);
+        let only = patterns::find_named(name).is_some_and(|pattern| !pattern.default);
         let asked: &[&str] = &[name];
         let masker = masker(if only { asked } else { &[] });
         let text = secret.concat();
@@ -156,7 +156,7 @@ fn samples_with_a_distinctive_format_are_hidden_in_base64_and_percent_encoding()
     };
 
     for (name, is_default, secret, _) in VECTORS {
-        if !patterns::named(name).is_some_and(|pattern| pattern.is_distinctive() && *is_default) {
+        if !patterns::find_named(name).is_some_and(|pattern| pattern.is_distinctive() && *is_default) {
             continue;
         }
         let masker = masker(&[]);

@@ -113,7 +113,7 @@ impl PendingSignIn {
     }
 
     /// Binds the code to a key, and the tokens that it is redeemed for.
-    pub(super) fn bound_to(mut self, binding: Option<Binding>) -> Self {
+    pub(super) fn with_binding(mut self, binding: Option<Binding>) -> Self {
         if let Some(binding) = &binding {
             self.url
                 .query_pairs_mut()

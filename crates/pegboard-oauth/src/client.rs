@@ -111,7 +111,9 @@ impl OAuthClient {
         let current = current.and_then(|stored| stored.session);
         let (seen, cause) = match refused {
             None => match &current {
-                Some(session) if !session.is_due() => return Ok(self.returned(&key, AccessToken::fresh(session))),
+                Some(session) if !session.is_due() => {
+                    return Ok(self.remember_returned(&key, AccessToken::fresh(session)));
+                }
                 Some(session) => (Some(session.access_token.clone()), Cause::Due),
                 None => (None, Cause::Due),
             },
@@ -123,7 +125,7 @@ impl OAuthClient {
         let usable = current.filter(|session| matches!(cause, Cause::Due) && !session.has_expired());
         let is_renewing = |remembered: &mut Remembered| std::mem::replace(&mut remembered.is_renewing, true);
         if let Some(session) = &usable
-            && self.remembered(&key, is_renewing)
+            && self.update_remembered(&key, is_renewing)
         {
             return Ok(AccessToken::stale(session));
         }
@@ -132,7 +134,7 @@ impl OAuthClient {
         match (tokio::time::timeout(most, renewal).await, usable) {
             // The store does not work, for example.
             (Ok(Err(error)), Some(session)) if !error.needs_sign_in() => Ok(AccessToken::stale(&session)),
-            (Ok(renewed), _) => Ok(self.returned(&key, renewed?)),
+            (Ok(renewed), _) => Ok(self.remember_returned(&key, renewed?)),
             // It goes on, and the next request finds its result.
             (Err(_), Some(session)) => Ok(AccessToken::stale(&session)),
             (Err(_), None) => Err(OAuthError::Temporary {
@@ -149,7 +151,7 @@ impl OAuthClient {
         account: &OAuthAccount,
         reason: CredentialReason<'_>,
     ) -> Result<AccessToken, OAuthError> {
-        let returned = self.remembered(&account.key(), |remembered| remembered.returned.clone());
+        let returned = self.update_remembered(&account.key(), |remembered| remembered.returned.clone());
         self.access_token_after(account, reason, returned).await
     }
 
@@ -159,7 +161,7 @@ impl OAuthClient {
             None => Credential::bearer(token.token.expose()),
             Some(stored) => {
                 let key = self.inner.keys.get(stored).map_err(OAuthError::needs_another_sign_in)?;
-                Credential::bound(&token.token, Arc::new(TokenProof::new(key, &token.token)))
+                Credential::dpop(&token.token, Arc::new(TokenProof::new(key, &token.token)))
             }
         };
         Ok(credential.valid_for(token.valid_for))
@@ -214,7 +216,7 @@ impl OAuthClient {
             let client = registration::client(http, store, account, &found, redirect, &scopes).await?;
             let binding = Binding::choose(keys, account, &found, challenge.offers_dpop, None)?;
             let pending = PendingSignIn::new(account, found, client, redirect, scopes, challenge.is_step_up)?;
-            Ok(pending.bound_to(binding))
+            Ok(pending.with_binding(binding))
         };
         Box::pin(within_flow(flow)).await
     }
@@ -254,7 +256,7 @@ impl OAuthClient {
         let settings = &account.settings;
         let server = &found.server;
         let identity = ClientIdentity::new(client, settings, &server.issuer, server.signing_algs.as_deref())
-            .bound_to(binding.as_ref());
+            .with_binding(binding.as_ref());
         let grant = Grant::Code {
             code,
             verifier: &pending.verifier,
@@ -291,7 +293,7 @@ impl OAuthClient {
         }
         let mut stored = StoredAccount::new(account);
         stored.session = Some(session);
-        self.remembered(&key, |remembered| {
+        self.update_remembered(&key, |remembered| {
             *remembered = Remembered {
                 followed: stored.session.as_ref().map(|session| session.access_token.clone()),
                 ..Remembered::default()
@@ -342,7 +344,7 @@ impl OAuthClient {
                     .flatten()
                     .and_then(|stored| stored.session),
             };
-            client.remembered(&key, |remembered| {
+            client.update_remembered(&key, |remembered| {
                 remembered.is_renewing = false;
                 remembered.note(&renewed, session, is_asked, &account.settings);
             });
@@ -359,7 +361,7 @@ impl OAuthClient {
         current: Option<&Session>,
         (seen, cause): (Option<&Secret>, &Cause),
     ) -> Option<Result<AccessToken, OAuthError>> {
-        let failed = self.remembered(key, |remembered| remembered.failed.clone())?;
+        let failed = self.update_remembered(key, |remembered| remembered.failed.clone())?;
         let token = current.map(|session| &session.access_token);
         if Instant::now() >= failed.until || failed.token.as_ref() != token || failed.settings != account.settings {
             return None;
@@ -373,7 +375,7 @@ impl OAuthClient {
 
     /// Takes note of the token that the store has. Returns whether it is another one than this process knows of.
     pub(super) fn follow(&self, key: &AccountKey, stored: Option<&Secret>) -> bool {
-        self.remembered(key, |remembered| {
+        self.update_remembered(key, |remembered| {
             let followed = std::mem::replace(&mut remembered.followed, stored.cloned());
             match stored {
                 Some(_) => remembered.returned.as_ref() != stored && followed.as_ref() != stored,
@@ -382,12 +384,12 @@ impl OAuthClient {
         })
     }
 
-    fn returned(&self, key: &AccountKey, token: AccessToken) -> AccessToken {
-        self.remembered(key, |remembered| remembered.returned = Some(token.token.clone()));
+    fn remember_returned(&self, key: &AccountKey, token: AccessToken) -> AccessToken {
+        self.update_remembered(key, |remembered| remembered.returned = Some(token.token.clone()));
         token
     }
 
-    fn remembered<T>(&self, key: &AccountKey, change: impl FnOnce(&mut Remembered) -> T) -> T {
+    fn update_remembered<T>(&self, key: &AccountKey, change: impl FnOnce(&mut Remembered) -> T) -> T {
         let mut accounts: MutexGuard<'_, HashMap<AccountKey, Remembered>> = self.inner.accounts.lock();
         if accounts.len() >= MAX_REMEMBERED && !accounts.contains_key(key) {
             accounts.clear();

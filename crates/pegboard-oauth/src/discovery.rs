@@ -182,12 +182,12 @@ async fn resource(
         })?;
         candidates.push(url);
     }
-    candidates.push(well_known(
+    candidates.push(well_known_url(
         &account.url,
         "oauth-protected-resource",
         WellKnownPosition::BeforePath,
     ));
-    candidates.push(well_known(
+    candidates.push(well_known_url(
         &root(&account.url),
         "oauth-protected-resource",
         WellKnownPosition::BeforePath,
@@ -232,9 +232,9 @@ async fn authorization_server(
         )));
     };
     let mut candidates = vec![
-        well_known(&url, "oauth-authorization-server", WellKnownPosition::BeforePath),
-        well_known(&url, "openid-configuration", WellKnownPosition::BeforePath),
-        well_known(&url, "openid-configuration", WellKnownPosition::AfterPath),
+        well_known_url(&url, "oauth-authorization-server", WellKnownPosition::BeforePath),
+        well_known_url(&url, "openid-configuration", WellKnownPosition::BeforePath),
+        well_known_url(&url, "openid-configuration", WellKnownPosition::AfterPath),
     ];
     candidates.dedup();
     let parse = |body: &[u8]| {
@@ -294,7 +294,7 @@ enum WellKnownPosition {
     AfterPath,
 }
 
-fn well_known(url: &Url, name: &str, place: WellKnownPosition) -> Url {
+fn well_known_url(url: &Url, name: &str, place: WellKnownPosition) -> Url {
     let path = url.path().trim_end_matches('/');
     let path = match place {
         WellKnownPosition::BeforePath => format!("/.well-known/{name}{path}"),

@@ -73,7 +73,9 @@ impl KeyringKey {
             Err(error) => Err(error),
             Ok(secret) => match decode(&secret) {
                 // Files that can be read again with the right key must not lose it.
-                Err(_) if self.has_sealed_files() => return KeyringAnswer::Failed(Instant::now(), self.lost()),
+                Err(_) if self.has_sealed_files() => {
+                    return KeyringAnswer::Failed(Instant::now(), self.describe_lost());
+                }
                 key => key,
             },
         };
@@ -91,7 +93,7 @@ impl KeyringKey {
     }
 
     /// What is told of a key that is not in the keyring any more.
-    fn lost(&self) -> String {
+    fn describe_lost(&self) -> String {
         format!(
             "the files in {} are encrypted with a key that the keyring does not have any more (`{}/{}`); restore it, or remove these files and sign in again",
             self.folder.display(),
@@ -127,7 +129,7 @@ impl KeyringKey {
             found => return decode(&found?),
         }
         if self.has_sealed_files() {
-            return Err(failed(self.lost()));
+            return Err(failed(self.describe_lost()));
         }
         let mut key = [0; 32];
         getrandom::fill(&mut key).map_err(|error| failed(error.to_string()))?;
@@ -187,7 +189,7 @@ impl StoreKey for KeyringKey {
         };
         match keyring.read(ENTRY) {
             Ok(secret) => Ok(decode(&secret).is_ok()),
-            Err(KeyringError::NoEntry) if self.has_sealed_files() => Err(self.lost()),
+            Err(KeyringError::NoEntry) if self.has_sealed_files() => Err(self.describe_lost()),
             Err(KeyringError::NoEntry) => Ok(true),
             Err(error) if matches!(error, KeyringError::NoAnswer(_)) || self.has_sealed_files() => {
                 Err(format!("{error}; {}", error.hint(ENTRY)))

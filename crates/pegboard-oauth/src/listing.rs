@@ -65,9 +65,9 @@ impl OAuthClient {
     }
 
     /// The keys and the names of files that cannot be read. The issuers that the clients of `servers` are pinned to are left out.
-    pub async fn unreadable(&self, servers: &[OAuthAccount]) -> Result<Vec<(AccountKey, String)>, OAuthError> {
+    pub async fn list_unreadable(&self, servers: &[OAuthAccount]) -> Result<Vec<(AccountKey, String)>, OAuthError> {
         let pinned: Vec<AccountKey> = servers.iter().map(OAuthAccount::pin_key).collect();
-        let mut files = self.store().unreadable().await?;
+        let mut files = self.store().list_unreadable().await?;
         files.retain(|(key, _)| !pinned.contains(key));
         Ok(files)
     }

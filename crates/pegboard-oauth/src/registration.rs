@@ -29,7 +29,7 @@ pub(super) async fn client(
     scopes: &[String],
 ) -> Result<StoredClient, OAuthError> {
     let server = &found.server;
-    if let Some(client) = configured(&account.settings, server) {
+    if let Some(client) = find_configured(&account.settings, server) {
         return Ok(client);
     }
     let known = store.registration(&server.issuer, redirect.as_str()).await?;
@@ -56,7 +56,7 @@ pub(super) async fn forget(
 }
 
 /// The client that the config names. Its secret stays in the config.
-pub(super) fn configured(settings: &OAuthConfig, server: &ServerMetadata) -> Option<StoredClient> {
+pub(super) fn find_configured(settings: &OAuthConfig, server: &ServerMetadata) -> Option<StoredClient> {
     let methods = server.auth_methods.as_deref();
     let has_key = settings.private_key.is_some();
     let client = |id: String, auth| StoredClient { id, secret: None, auth };
@@ -110,7 +110,7 @@ async fn register(
         }
         let fields: Map<String, Value> = serde_json::from_slice(&response.body).unwrap_or_default();
         if response.is_success()
-            && let Some(mut registration) = registered(&fields, server, redirect, auth)
+            && let Some(mut registration) = parse_registration(&fields, server, redirect, auth)
         {
             registration.scopes = scopes.to_vec();
             return Ok(registration);
@@ -164,7 +164,7 @@ fn request_body(redirect: &RedirectUri, scopes: &[String], auth: ClientAuth) -> 
 }
 
 /// Reads a response. The authorization server may have chosen another method than the requested one.
-fn registered(
+fn parse_registration(
     fields: &Map<String, Value>,
     server: &ServerMetadata,
     redirect: &RedirectUri,
@@ -218,17 +218,17 @@ mod tests {
     fn the_client_of_the_config_comes_before_a_document_and_that_before_a_registration() {
         let mut settings = OAuthConfig::default();
         let mut server = server(None);
-        assert_eq!(configured(&settings, &server), None);
+        assert_eq!(find_configured(&settings, &server), None);
         settings.client_metadata_url = Some("https://me.example/client.json".parse_url());
-        assert_eq!(configured(&settings, &server), None);
+        assert_eq!(find_configured(&settings, &server), None);
         server.takes_client_documents = true;
         assert_eq!(
-            configured(&settings, &server).unwrap().id,
+            find_configured(&settings, &server).unwrap().id,
             "https://me.example/client.json"
         );
         settings.client_id = Some("mine".to_owned());
         settings.client_secret = Some(Secret::new("s3cret"));
-        let client = configured(&settings, &server).unwrap();
+        let client = find_configured(&settings, &server).unwrap();
         assert_eq!(
             (client.id.as_str(), client.auth),
             ("mine", ClientAuth::ClientSecretBasic)
@@ -271,7 +271,7 @@ mod tests {
     fn the_response_decides_how_the_client_authenticates() {
         let check = |response: Value, methods: Option<&[&str]>, expected| {
             let fields = response.as_object().unwrap().clone();
-            let found = registered(&fields, &server(methods), &redirect(), ClientAuth::None).unwrap();
+            let found = parse_registration(&fields, &server(methods), &redirect(), ClientAuth::None).unwrap();
             assert_eq!(found.client.auth, expected, "{response}");
         };
         check(json!({"client_id": "c"}), None, ClientAuth::None);
@@ -295,7 +295,7 @@ mod tests {
             None,
             ClientAuth::None,
         );
-        let none = registered(&Map::new(), &server(None), &redirect(), ClientAuth::None);
+        let none = parse_registration(&Map::new(), &server(None), &redirect(), ClientAuth::None);
         assert_eq!(none, None);
     }
 }

@@ -142,7 +142,7 @@ impl Renewal<'_> {
                 clip(&challenge.scopes.join(" "))
             )));
         }
-        let (_, mut renewed) = self.granted(Some(&session), &wanted, true).await?;
+        let (_, mut renewed) = self.request_grant(Some(&session), &wanted, true).await?;
         renewed.count_step_up(&session, is_futile);
         self.keep(stored, renewed).await
     }
@@ -258,7 +258,8 @@ impl Renewal<'_> {
         let endpoint = Url::parse(&session.token_endpoint)
             .map_err(|error| OAuthError::Discovery(format!("the stored token endpoint is no URL: {error}")))?;
         let binding = Binding::for_session(self.keys, self.account, session)?;
-        let client = ClientIdentity::new(&session.client, settings, &session.issuer, None).bound_to(binding.as_ref());
+        let client =
+            ClientIdentity::new(&session.client, settings, &session.issuer, None).with_binding(binding.as_ref());
         let wanted = TokenRequestBase {
             resource: Some(&session.resource),
             audience: None,
@@ -300,7 +301,7 @@ impl Renewal<'_> {
         let wanted = challenge
             .map(|challenge| StoredChallenge::from(challenge.clone()))
             .unwrap_or_default();
-        match self.granted(session.as_ref(), &wanted, is_refused).await {
+        match self.request_grant(session.as_ref(), &wanted, is_refused).await {
             Ok((_, mut renewed)) => {
                 renewed.refused_at_once = refused;
                 self.keep(stored, renewed).await
@@ -316,7 +317,7 @@ impl Renewal<'_> {
     }
 
     /// Requests a token by the configured grant. Uses what is known of the authorization server, unless the server has refused its last token.
-    async fn granted(
+    async fn request_grant(
         self,
         session: Option<&Session>,
         challenge: &StoredChallenge,
@@ -337,7 +338,7 @@ impl Renewal<'_> {
                 server: &found.server,
             };
             pin.pin().await?;
-            let client = registration::configured(settings, &found.server).unwrap_or_else(StoredClient::anonymous);
+            let client = registration::find_configured(settings, &found.server).unwrap_or_else(StoredClient::anonymous);
             let mut scopes = choose_scopes(self.account, challenge, &found);
             if let (true, Some(session)) = (scopes.is_empty(), session) {
                 scopes.clone_from(&session.scopes);
@@ -345,7 +346,7 @@ impl Renewal<'_> {
             let server = &found.server;
             let binding = Binding::choose(self.keys, self.account, &found, challenge.offers_dpop, session)?;
             let identity = ClientIdentity::new(&client, settings, &server.issuer, server.signing_algs.as_deref())
-                .bound_to(binding.as_ref());
+                .with_binding(binding.as_ref());
             let wanted = TokenRequestBase {
                 resource: Some(&found.resource),
                 audience: settings.audience.as_deref(),

@@ -40,8 +40,8 @@ impl SessionSummary {
             began_at: Some(session.began_at).filter(|began| *began > 0),
             expires_at: session.expires_at(),
             is_renewable: session.refresh_token.is_some(),
-            scopes: session.granted().to_vec(),
-            not_granted: session.not_granted(),
+            scopes: session.granted_scopes().to_vec(),
+            not_granted: session.missing_scopes(),
             issuer: session.issuer,
         })
     }
@@ -94,13 +94,13 @@ impl Session {
     }
 
     /// The scopes that the tokens have.
-    pub(super) fn granted(&self) -> &[String] {
+    pub(super) fn granted_scopes(&self) -> &[String] {
         self.granted.as_ref().unwrap_or(&self.scopes)
     }
 
     /// The scopes that were requested and not granted. With a refresh token, `offline_access` was granted even if the response leaves it out.
-    pub(super) fn not_granted(&self) -> Vec<String> {
-        let granted = self.granted();
+    pub(super) fn missing_scopes(&self) -> Vec<String> {
+        let granted = self.granted_scopes();
         let is_missing = |scope: &&String| {
             let is_implied = *scope == OFFLINE_ACCESS && self.refresh_token.is_some();
             !is_implied && !granted.contains(scope)

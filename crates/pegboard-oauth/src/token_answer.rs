@@ -133,8 +133,12 @@ fn repeats(text: &str, secret: &str) -> bool {
 /// A number of seconds, as a number or as text. One that is not positive says nothing.
 fn seconds(value: &Value) -> Option<u64> {
     let seconds = match value {
-        Value::Number(number) => number.as_u64().or_else(|| whole(number.as_f64()?)),
-        Value::String(text) => text.trim().parse().ok().or_else(|| whole(text.trim().parse().ok()?)),
+        Value::Number(number) => number.as_u64().or_else(|| to_whole_seconds(number.as_f64()?)),
+        Value::String(text) => text
+            .trim()
+            .parse()
+            .ok()
+            .or_else(|| to_whole_seconds(text.trim().parse().ok()?)),
         _ => None,
     };
     seconds.filter(|seconds| *seconds > 0)
@@ -145,7 +149,7 @@ fn seconds(value: &Value) -> Option<u64> {
     clippy::cast_sign_loss,
     reason = "checked to be positive and small"
 )]
-fn whole(seconds: f64) -> Option<u64> {
+fn to_whole_seconds(seconds: f64) -> Option<u64> {
     (1.0..1e12).contains(&seconds).then_some(seconds as u64)
 }
 

@@ -64,7 +64,7 @@ impl<'a> ClientIdentity<'a> {
     }
 
     /// Requests tokens that are bound to a key.
-    pub(super) fn bound_to(mut self, binding: Option<&'a Binding>) -> Self {
+    pub(super) fn with_binding(mut self, binding: Option<&'a Binding>) -> Self {
         self.binding = binding;
         self
     }
@@ -212,7 +212,7 @@ async fn request_once(
         .await;
     let response = response.map_err(OAuthError::from)?;
     match TokenAnswer::parse(response.status, &response.body, &sent) {
-        Ok(answer) => checked_binding(client.binding, answer),
+        Ok(answer) => check_binding(client.binding, answer),
         Err(TokenRefusal::Error { code, text })
             if response.may_take_other_proof && PROOF_ERRORS.contains(&code.as_str()) =>
         {
@@ -223,7 +223,7 @@ async fn request_once(
 }
 
 /// Refuses a token that is bound to a key unasked, or not bound although that is required.
-fn checked_binding(binding: Option<&Binding>, answer: TokenAnswer) -> Result<TokenAnswer, TokenError> {
+fn check_binding(binding: Option<&Binding>, answer: TokenAnswer) -> Result<TokenAnswer, TokenError> {
     let refused = |why: &str| Err(TokenError::Other(OAuthError::Refused(Refusal::new(why))));
     match binding {
         None if answer.is_bound => refused("it issued a token that is bound to a key, although none was named"),
@@ -288,18 +288,18 @@ pub(super) fn authenticate<'a>(client: &ClientIdentity<'a>) -> Result<Authentica
             authentication.header = Some(basic(client)?);
         }
         ClientAuth::ClientSecretPost => {
-            authentication.secret = Some(client.secret.ok_or_else(|| missing("a secret"))?);
+            authentication.secret = Some(client.secret.ok_or_else(|| missing_credential_error("a secret"))?);
         }
         ClientAuth::PrivateKeyJwt => {
-            let key = client.key.ok_or_else(|| missing("a private key"))?;
-            let id = client.id.ok_or_else(|| missing("an id"))?;
+            let key = client.key.ok_or_else(|| missing_credential_error("a private key"))?;
+            let id = client.id.ok_or_else(|| missing_credential_error("an id"))?;
             authentication.assertion = Some(jws::client_assertion(key, id, client.issuer, client.signing_algs)?);
         }
     }
     Ok(authentication)
 }
 
-fn missing(what: &str) -> OAuthError {
+fn missing_credential_error(what: &str) -> OAuthError {
     OAuthError::Setting(format!(
         "the client needs {what} to authenticate at the authorization server"
     ))
@@ -331,12 +331,12 @@ fn failure(endpoint: &Url, is_temporary: bool, status: u16, refusal: TokenRefusa
 
 /// The header of `client_secret_basic`: id and secret are form-encoded first (RFC 6749, 2.3.1).
 fn basic(client: &ClientIdentity<'_>) -> Result<HeaderValue, OAuthError> {
-    let id = client.id.ok_or_else(|| missing("an id"))?;
-    let secret = client.secret.ok_or_else(|| missing("a secret"))?;
+    let id = client.id.ok_or_else(|| missing_credential_error("an id"))?;
+    let secret = client.secret.ok_or_else(|| missing_credential_error("a secret"))?;
     let encoded = |text: &str| byte_serialize(text.as_bytes()).collect::<String>();
     let pair = format!("{}:{}", encoded(id), encoded(secret.expose()));
     let mut value = HeaderValue::from_str(&format!("Basic {}", STANDARD.encode(pair)))
-        .map_err(|_| missing("an id and a secret that a header can carry"))?;
+        .map_err(|_| missing_credential_error("an id and a secret that a header can carry"))?;
     value.set_sensitive(true);
     Ok(value)
 }

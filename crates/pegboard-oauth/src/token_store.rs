@@ -162,11 +162,11 @@ impl TokenStore {
         let Storage::Folder(folder) = &self.inner.storage else {
             return std::future::pending().await;
         };
-        let mut seen = modified(folder).await;
+        let mut seen = modification_time(folder).await;
         self.inner.changes.begin(files(folder).await);
         loop {
             tokio::time::sleep(WATCH_INTERVAL).await;
-            let now = modified(folder).await;
+            let now = modification_time(folder).await;
             // The clock of files is coarse: two changes may have the same time.
             let is_recent = now.is_some_and(|now| now.elapsed().is_ok_and(|age| age < RECENT));
             if now != seen || is_recent {
@@ -263,18 +263,18 @@ impl TokenStore {
     async fn read<T: DeserializeOwned + Send + 'static>(&self, key: &AccountKey) -> Result<Option<T>, StoreError> {
         let inner = self.inner.clone();
         let key = key.clone();
-        blocking(move || {
+        run_blocking(move || {
             let Some(content) = inner.load(&key)? else {
                 return Ok(None);
             };
             let damaged = |why: String| StoreError::Damaged {
-                file: inner.shown(&key),
+                file: inner.display_file(&key),
                 why,
             };
             let opened = sealed::open(&content, key.as_str(), &*inner.key);
             let text = opened.map_err(|problem| match problem {
                 sealed::Problem::Damaged(why) => damaged(why),
-                sealed::Problem::NotNow(why) => inner.unreadable(&key, why),
+                sealed::Problem::NotNow(why) => inner.read_error(&key, why),
             })?;
             serde_json::from_slice(&text)
                 .map(Some)
@@ -296,11 +296,11 @@ impl TokenStore {
 
     async fn write_or<T: Serialize>(&self, key: &AccountKey, value: &T, or: Unwritten) -> Result<(), StoreError> {
         let text = serde_json::to_vec(&pegboard_base::secret::WithSecrets::new(value))
-            .map_err(|error| self.inner.unwritable(key, error.to_string()))?;
+            .map_err(|error| self.inner.write_error(key, error.to_string()))?;
         let inner = self.inner.clone();
         let key = key.clone();
-        blocking(move || {
-            let failed = |why: String| inner.unwritable(&key, why);
+        run_blocking(move || {
+            let failed = |why: String| inner.write_error(&key, why);
             let content = sealed::seal(text, key.as_str(), &*inner.key).map_err(failed)?;
             if content.len() > MAX_BYTES {
                 return Err(failed("it is too long".to_owned()));
@@ -313,14 +313,14 @@ impl TokenStore {
     async fn delete(&self, key: &AccountKey) -> Result<bool, StoreError> {
         let inner = self.inner.clone();
         let key = key.clone();
-        blocking(move || {
+        run_blocking(move || {
             let was_unsaved = inner.unsaved.lock().remove(key.as_str()).is_some();
             match &inner.storage {
                 Storage::Memory { files, .. } => Ok(files.lock().remove(key.as_str()).is_some()),
                 Storage::Folder(folder) => match std::fs::remove_file(file(folder, &key)) {
                     Ok(()) => Ok(true),
                     Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(was_unsaved),
-                    Err(error) => Err(inner.unwritable(&key, error.to_string())),
+                    Err(error) => Err(inner.write_error(&key, error.to_string())),
                 },
             }
         })
@@ -344,7 +344,7 @@ impl Inner {
                 let found = match private_file::read(&file(folder, key), MAX_BYTES) {
                     Ok(content) => Ok(Some(content)),
                     Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
-                    Err(error) => Err(self.unreadable(key, error.to_string())),
+                    Err(error) => Err(self.read_error(key, error.to_string())),
                 };
                 let mut unsaved = self.unsaved.lock();
                 match (unsaved.get(key.as_str()), &found) {
@@ -386,7 +386,7 @@ impl Inner {
                         if or == Unwritten::Kept && has_place {
                             unsaved.insert(key.as_str().to_owned(), Unsaved { content, instead_of });
                         }
-                        Err(self.unwritable(key, error.to_string()))
+                        Err(self.write_error(key, error.to_string()))
                     }
                 }
             }
@@ -401,23 +401,23 @@ impl Inner {
         private_file::replace_durably(path, content)
     }
 
-    fn shown(&self, key: &AccountKey) -> String {
+    fn display_file(&self, key: &AccountKey) -> String {
         match &self.storage {
             Storage::Memory { .. } => "memory".to_owned(),
             Storage::Folder(folder) => file(folder, key).display().to_string(),
         }
     }
 
-    fn unreadable(&self, key: &AccountKey, why: String) -> StoreError {
+    fn read_error(&self, key: &AccountKey, why: String) -> StoreError {
         StoreError::Read {
-            file: self.shown(key),
+            file: self.display_file(key),
             why,
         }
     }
 
-    fn unwritable(&self, key: &AccountKey, why: String) -> StoreError {
+    fn write_error(&self, key: &AccountKey, why: String) -> StoreError {
         StoreError::Write {
-            file: self.shown(key),
+            file: self.display_file(key),
             why,
         }
     }
@@ -429,7 +429,7 @@ fn file(folder: &Path, key: &AccountKey) -> PathBuf {
 
 async fn files(folder: &Path) -> Option<Files> {
     let folder = folder.to_owned();
-    blocking(move || Ok(files_in(&folder))).await.ok().flatten()
+    run_blocking(move || Ok(files_in(&folder))).await.ok().flatten()
 }
 
 fn registration_key(issuer: &str, redirect_uri: &str) -> AccountKey {
@@ -437,14 +437,14 @@ fn registration_key(issuer: &str, redirect_uri: &str) -> AccountKey {
 }
 
 /// A file that is replaced changes the time of its folder.
-async fn modified(folder: &Path) -> Option<SystemTime> {
+async fn modification_time(folder: &Path) -> Option<SystemTime> {
     let folder = folder.to_owned();
     let time = move || Ok(std::fs::metadata(folder).and_then(|meta| meta.modified()).ok());
-    blocking(time).await.ok().flatten()
+    run_blocking(time).await.ok().flatten()
 }
 
 /// Runs file operations on a blocking thread.
-async fn blocking<T: Send + 'static>(
+async fn run_blocking<T: Send + 'static>(
     work: impl FnOnce() -> Result<T, StoreError> + Send + 'static,
 ) -> Result<T, StoreError> {
     match tokio::task::spawn_blocking(work).await {

@@ -1,84 +1,107 @@
 //! The names of requests and notifications.
 
-/// Begins a legacy session.
-pub const INITIALIZE: &str = "initialize";
-/// Asks whether the other side is there (legacy).
-pub const PING: &str = "ping";
-/// Asks what a server is and offers (modern).
-pub const SERVER_DISCOVER: &str = "server/discover";
+/// What a request does to the server that gets it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Access {
+    /// It belongs to the connection itself.
+    Connection,
+    /// It shows what the server has.
+    Read,
+    /// It may run something.
+    Run,
+    /// A server sends it to its client.
+    Client,
+}
 
-/// Lists tools.
-pub const TOOLS_LIST: &str = "tools/list";
-/// Calls a tool.
-pub const TOOLS_CALL: &str = "tools/call";
+/// A request, and what else follows from its name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct RequestMethod {
+    /// The name.
+    pub name: &'static str,
+    /// What it does to the server.
+    pub access: Access,
+    /// Whether it changes nothing, so that it may be sent again after a session was lost.
+    pub is_repeatable: bool,
+    /// The key in the params that holds the name or address that the request is about. A header repeats it (modern).
+    pub subject: Option<&'static str>,
+}
 
-/// Lists resources.
-pub const RESOURCES_LIST: &str = "resources/list";
-/// Lists resource templates.
-pub const RESOURCES_TEMPLATES_LIST: &str = "resources/templates/list";
-/// Reads a resource.
-pub const RESOURCES_READ: &str = "resources/read";
-/// Subscribes to changes of a resource (legacy).
-pub const RESOURCES_SUBSCRIBE: &str = "resources/subscribe";
-/// Ends a subscription to a resource (legacy).
-pub const RESOURCES_UNSUBSCRIBE: &str = "resources/unsubscribe";
+impl RequestMethod {
+    /// The request with this name, if the protocol has one.
+    pub fn find(name: &str) -> Option<&'static Self> {
+        REQUESTS.iter().find(|request| request.name == name)
+    }
+}
 
-/// Lists prompts.
-pub const PROMPTS_LIST: &str = "prompts/list";
-/// Gets a prompt.
-pub const PROMPTS_GET: &str = "prompts/get";
+/// Declares the requests: a constant with the name of each, and their table.
+macro_rules! requests {
+    ( $( $(#[doc = $doc:literal])+ $name:ident = $text:literal: $access:ident $($repeatable:ident)? $(, about $subject:literal)?; )+ ) => {
+        $( $(#[doc = $doc])+ pub const $name: &str = $text; )+
 
-/// Asks for values of an argument.
-pub const COMPLETION_COMPLETE: &str = "completion/complete";
-/// Sets the lowest level of log messages (legacy).
-pub const LOGGING_SET_LEVEL: &str = "logging/setLevel";
-/// Subscribes to notifications of a server (modern).
-pub const SUBSCRIPTIONS_LISTEN: &str = "subscriptions/listen";
+        /// All requests.
+        pub const REQUESTS: &[RequestMethod] = &[
+            $( RequestMethod {
+                name: $text,
+                access: Access::$access,
+                is_repeatable: requests!(@repeatable $($repeatable)?),
+                subject: requests!(@subject $($subject)?),
+            }, )+
+        ];
+    };
+    ( @repeatable repeatable ) => { true };
+    ( @repeatable ) => { false };
+    ( @subject $subject:literal ) => { Some($subject) };
+    ( @subject ) => { None };
+}
 
-/// Asks for the state of a task.
-pub const TASKS_GET: &str = "tasks/get";
-/// Waits for the result of a task.
-pub const TASKS_RESULT: &str = "tasks/result";
-/// Cancels a task.
-pub const TASKS_CANCEL: &str = "tasks/cancel";
-/// Lists tasks.
-pub const TASKS_LIST: &str = "tasks/list";
-/// Gives a task the input that it waits for (modern).
-pub const TASKS_UPDATE: &str = "tasks/update";
-
-/// Asks the client for its roots.
-pub const ROOTS_LIST: &str = "roots/list";
-/// Asks the client's model for a message.
-pub const SAMPLING_CREATE_MESSAGE: &str = "sampling/createMessage";
-/// Asks the client's user for input.
-pub const ELICITATION_CREATE: &str = "elicitation/create";
-
-/// The names of all requests.
-pub const REQUESTS: &[&str] = &[
-    INITIALIZE,
-    PING,
-    SERVER_DISCOVER,
-    TOOLS_LIST,
-    TOOLS_CALL,
-    RESOURCES_LIST,
-    RESOURCES_TEMPLATES_LIST,
-    RESOURCES_READ,
-    RESOURCES_SUBSCRIBE,
-    RESOURCES_UNSUBSCRIBE,
-    PROMPTS_LIST,
-    PROMPTS_GET,
-    COMPLETION_COMPLETE,
-    LOGGING_SET_LEVEL,
-    SUBSCRIPTIONS_LISTEN,
-    TASKS_GET,
-    TASKS_RESULT,
-    TASKS_CANCEL,
-    TASKS_LIST,
-    TASKS_UPDATE,
-    ROOTS_LIST,
-    SAMPLING_CREATE_MESSAGE,
-    ELICITATION_CREATE,
-];
+requests! {
+    /// Begins a legacy session.
+    INITIALIZE = "initialize": Connection;
+    /// Asks whether the other side is there (legacy).
+    PING = "ping": Connection repeatable;
+    /// Asks what a server is and offers (modern).
+    SERVER_DISCOVER = "server/discover": Connection;
+    /// Lists tools.
+    TOOLS_LIST = "tools/list": Read;
+    /// Calls a tool.
+    TOOLS_CALL = "tools/call": Run, about "name";
+    /// Lists resources.
+    RESOURCES_LIST = "resources/list": Read repeatable;
+    /// Lists resource templates.
+    RESOURCES_TEMPLATES_LIST = "resources/templates/list": Read repeatable;
+    /// Reads a resource.
+    RESOURCES_READ = "resources/read": Read repeatable, about "uri";
+    /// Subscribes to changes of a resource (legacy).
+    RESOURCES_SUBSCRIBE = "resources/subscribe": Read;
+    /// Ends a subscription to a resource (legacy).
+    RESOURCES_UNSUBSCRIBE = "resources/unsubscribe": Read;
+    /// Lists prompts.
+    PROMPTS_LIST = "prompts/list": Read repeatable;
+    /// Gets a prompt.
+    PROMPTS_GET = "prompts/get": Read repeatable, about "name";
+    /// Asks for values of an argument.
+    COMPLETION_COMPLETE = "completion/complete": Read repeatable;
+    /// Sets the lowest level of log messages (legacy).
+    LOGGING_SET_LEVEL = "logging/setLevel": Connection;
+    /// Subscribes to notifications of a server (modern).
+    SUBSCRIPTIONS_LISTEN = "subscriptions/listen": Read;
+    /// Asks for the state of a task.
+    TASKS_GET = "tasks/get": Run repeatable;
+    /// Waits for the result of a task.
+    TASKS_RESULT = "tasks/result": Run repeatable;
+    /// Cancels a task.
+    TASKS_CANCEL = "tasks/cancel": Run;
+    /// Lists tasks.
+    TASKS_LIST = "tasks/list": Run;
+    /// Gives a task the input that it waits for (modern).
+    TASKS_UPDATE = "tasks/update": Run;
+    /// Asks the client for its roots.
+    ROOTS_LIST = "roots/list": Client;
+    /// Asks the client's model for a message.
+    SAMPLING_CREATE_MESSAGE = "sampling/createMessage": Client;
+    /// Asks the client's user for input.
+    ELICITATION_CREATE = "elicitation/create": Client;
+}
 
 /// The names of notifications.
 pub mod notification {

@@ -119,7 +119,7 @@ impl Era {
     }
 
     /// The newest version of the era.
-    pub fn latest(self) -> Version {
+    pub fn latest_version(self) -> Version {
         match self {
             Self::Modern => Version::LATEST_MODERN,
             Self::Legacy => Version::LATEST_LEGACY,
@@ -177,7 +177,7 @@ mod tests {
             assert_eq!(Version::LEGACY.contains(&version), !version.is_modern(), "{version}");
         }
         for era in [Era::Modern, Era::Legacy] {
-            assert_eq!((era.latest().era(), era.as_str().parse()), (era, Ok(era)));
+            assert_eq!((era.latest_version().era(), era.as_str().parse()), (era, Ok(era)));
         }
     }
 

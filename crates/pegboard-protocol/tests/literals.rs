@@ -99,7 +99,7 @@ fn is_word_of_protocol(text: &str) -> bool {
         text.get(..name.len())
             .is_some_and(|start| start.eq_ignore_ascii_case(name))
     };
-    method::REQUESTS.contains(&text)
+    method::RequestMethod::find(text).is_some()
         || method::notification::ALL.contains(&text)
         || meta::pegboard::ALL.contains(&text)
         || text.contains(meta::PREFIX)

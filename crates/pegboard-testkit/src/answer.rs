@@ -152,7 +152,7 @@ fn discover(script: &Script, request: &Request<'_>) -> Value {
     if let Some(instructions) = &script.instructions {
         result["instructions"] = instructions.clone().into();
     }
-    request.cacheable(script, result)
+    request.cacheable_result(script, result)
 }
 
 fn capabilities(script: &Script) -> Value {

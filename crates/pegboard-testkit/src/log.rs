@@ -113,11 +113,11 @@ impl Log {
         })
     }
 
-    pub(crate) fn spawned(&self) {
+    pub(crate) fn log_spawn(&self) {
         self.write(&Line::Spawned(std::process::id()));
     }
 
-    pub(crate) fn received(&self, received: Received) {
+    pub(crate) fn log_received(&self, received: Received) {
         self.write(&Line::Received(received.clone()));
         let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
         if kept.len() < KEPT {

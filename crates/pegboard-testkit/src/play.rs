@@ -246,7 +246,7 @@ impl Stage {
     async fn questions(&self, round: Vec<Question>, replies: &mut Replies) -> Option<()> {
         let mut open = Vec::new();
         for question in round {
-            let message = self.named(&question);
+            let message = self.build_request(&question);
             let answer = self.open_question(&message).await?;
             open.push((question.key, message, answer));
         }
@@ -265,7 +265,7 @@ impl Stage {
     }
 
     /// The request for a question. Its id is the key, with a number if a question with that id is open.
-    fn named(&self, question: &Question) -> Value {
+    fn build_request(&self, question: &Question) -> Value {
         let Question { key, method, params } = question;
         let asked = lock(&self.asked);
         let names = std::iter::once(key.clone()).chain((2..).map(|number| format!("{key}-{number}")));
@@ -299,7 +299,7 @@ impl Stage {
     }
 
     /// Passes the client's response to the act that waits for it.
-    pub(crate) fn answered(&self, message: Value) {
+    pub(crate) fn pass_on_answer(&self, message: Value) {
         let asked = lock(&self.asked).remove(&message["id"].to_string());
         if let Some(asked) = asked {
             // The request may have timed out.

@@ -25,19 +25,19 @@ conformance suite calls: on stdin and stdout, or on a port of 127.0.0.1, a free 
 /// Runs the program with the arguments of this process.
 #[must_use]
 pub fn main() -> ExitCode {
-    ExitCode::from(served())
+    ExitCode::from(serve())
 }
 
 /// Serves and exits if this process was started with the arguments of [`FakeServer::arguments`](crate::FakeServer::arguments), and
 /// returns otherwise. A program that starts itself as a fake server calls this first in `main`.
 pub fn serve_if_asked() {
     if std::env::args_os().nth(1).is_some_and(|first| first == "--script") {
-        std::process::exit(served().into());
+        std::process::exit(serve().into());
     }
 }
 
 #[expect(clippy::print_stderr, reason = "this is a program")]
-fn served() -> u8 {
+fn serve() -> u8 {
     let options = match Options::read(std::env::args_os().skip(1)) {
         Ok(options) => options,
         Err(problem) => {

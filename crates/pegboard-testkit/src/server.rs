@@ -116,7 +116,7 @@ impl Server {
         if self.whole.later.is_some() {
             self.set_script(self.whole.for_start(number).clone());
         }
-        self.log.spawned();
+        self.log.log_spawn();
     }
 
     pub(crate) fn starts(&self) -> u32 {
@@ -156,7 +156,7 @@ impl Server {
     }
 
     pub(crate) fn receive(&self, received: Received) {
-        self.log.received(received);
+        self.log.log_received(received);
     }
 
     pub(crate) fn record(&self, nonce: &str) {

@@ -188,7 +188,7 @@ fn parse_guided(text: &str, subschema: Subschema<'_>) -> ReadArguments {
             .unwrap_or(INPUT);
         let declared = subschema.property(name);
         let value = value.unwrap_or_else(|| match declared {
-            Some(declared) => typed_value::possibly_quoted(text, declared),
+            Some(declared) => typed_value::read_possibly_quoted(text, declared),
             None => Node::Text(text.to_owned()),
         });
         let notes = vec![format!(

@@ -3,7 +3,7 @@
 mod rank_fusion;
 mod tokenize;
 
-pub use rank_fusion::{fuse, nearest};
+pub use rank_fusion::{find_nearest, fuse};
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -62,7 +62,7 @@ impl Index {
     /// Returns at most `most` matching tools with their scores, the best first. Tools without a shared word are not included.
     pub fn find(&self, question: &str, most: usize) -> Vec<(usize, f32)> {
         let mut scores: HashMap<usize, f32> = HashMap::new();
-        for (at, (word, share)) in self.wanted(question).into_iter().enumerate() {
+        for (at, (word, share)) in self.expand_query(question).into_iter().enumerate() {
             // The first word of a query tends to name the operation.
             let share = if at == 0 { share * 1.1 } else { share };
             let Some(found) = self.postings.get(&word) else {
@@ -88,7 +88,7 @@ impl Index {
     }
 
     /// Expands a query to words of the index with their weights: the words themselves, synonyms, longer words and corrected typos.
-    fn wanted(&self, question: &str) -> Vec<(String, f32)> {
+    fn expand_query(&self, question: &str) -> Vec<(String, f32)> {
         let mut wanted: Vec<(String, f32)> = Vec::new();
         let mut want = |word: String, share: f32| match wanted.iter_mut().find(|(known, _)| *known == word) {
             Some((_, known)) => *known = known.max(share),

@@ -169,14 +169,14 @@ impl ToolCall {
 
     /// Returns the name as the model wrote it.
     #[doc(hidden)]
-    pub fn asked(&self) -> &str {
+    pub fn asked_name(&self) -> &str {
         self.asked.as_deref().unwrap_or(&self.name)
     }
 
     /// Builds the reply to this call when it ends without an answer of a server, or is never sent.
     pub fn unanswered(&self, outcome: Outcome, latency: Duration) -> Reply {
         Reply {
-            asked: self.asked().to_owned(),
+            asked: self.asked_name().to_owned(),
             id_given: self.has_given_id(),
             ..Reply::unanswered(&self.id, &self.name, outcome, latency)
         }

@@ -86,7 +86,7 @@ impl<'a> Bench<'a> {
     }
 
     /// The tools that may be called; skips the case if there are none.
-    pub(super) fn callable(&self) -> Result<&'a [Value], Stop> {
+    pub(super) fn callable_tools(&self) -> Result<&'a [Value], Stop> {
         match self.survey.callable.as_slice() {
             [] if self.survey.tools.is_empty() => skip("the server has no tools"),
             [] => skip("no tool is declared read-only; name one with --tool"),

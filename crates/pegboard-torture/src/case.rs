@@ -64,7 +64,7 @@ impl Case {
 impl Spec {
     /// The version and the section, for people.
     pub(super) fn for_era(self, era: Era) -> String {
-        let version = era.latest().as_str();
+        let version = era.latest_version().as_str();
         match (self, era) {
             (Self::Both(path), _) => format!("MCP {version}, {path}"),
             (Self::Each(path, _), Era::Legacy) | (Self::Each(_, path), Era::Modern) => format!("MCP {version}, {path}"),

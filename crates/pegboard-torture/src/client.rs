@@ -157,29 +157,30 @@ impl Client {
                     .await?
                     .result(method::SERVER_DISCOVER)?;
                 let versions = found.get("supportedVersions").and_then(Value::as_array);
-                let speaks = versions.is_some_and(|all| all.iter().any(|one| one == self.era.latest().as_str()));
+                let speaks =
+                    versions.is_some_and(|all| all.iter().any(|one| one == self.era.latest_version().as_str()));
                 if !speaks {
                     return fail(format!(
                         "`server/discover` does not offer {}",
-                        self.era.latest().as_str()
+                        self.era.latest_version().as_str()
                     ));
                 }
                 Ok(found)
             }
             Era::Legacy => {
                 let result = self
-                    .initialize(self.era.latest().as_str())
+                    .initialize(self.era.latest_version().as_str())
                     .await?
                     .result(method::INITIALIZE)?;
                 self.set_version(result.get("protocolVersion").and_then(Value::as_str));
-                self.initialized().await?;
+                self.send_initialized().await?;
                 Ok(result)
             }
         }
     }
 
     /// Sends the notification that ends the handshake.
-    pub(super) async fn initialized(&mut self) -> Result<(), Stop> {
+    pub(super) async fn send_initialized(&mut self) -> Result<(), Stop> {
         let was_aside = std::mem::replace(&mut self.is_aside, true);
         let sent = self.notify(notification::INITIALIZED, json!({})).await;
         self.is_aside = was_aside;
@@ -234,7 +235,7 @@ impl Client {
             if let Value::Object(meta) = meta {
                 let client = json!({"name": "pegboard-torture", "version": env!("CARGO_PKG_VERSION")});
                 for (key, value) in [
-                    (meta::PROTOCOL_VERSION, json!(self.era.latest().as_str())),
+                    (meta::PROTOCOL_VERSION, json!(self.era.latest_version().as_str())),
                     (meta::CLIENT_INFO, client),
                     (meta::CLIENT_CAPABILITIES, json!({})),
                 ] {
@@ -248,13 +249,13 @@ impl Client {
     /// Sends any text as one message.
     pub(super) async fn send(&mut self, text: &str) -> Result<(), Stop> {
         match self.is_aside {
-            true => self.transcript.sent_aside(text),
-            false => self.transcript.sent(text),
+            true => self.transcript.record_sent_aside(text),
+            false => self.transcript.record_sent(text),
         }
         match self.wire.send(text, self.wait).await {
             Ok(()) => Ok(()),
             Err(error) => {
-                let end = self.ending(error.to_string()).await;
+                let end = self.describe_end(error.to_string()).await;
                 fail(format!("nothing could be sent: {end}"))
             }
         }
@@ -301,27 +302,27 @@ impl Client {
                     if is_it(&message) {
                         match self.is_aside {
                             true => self.transcript.came_aside(&message.to_string()),
-                            false => self.transcript.came(&message.to_string()),
+                            false => self.transcript.record_received(&message.to_string()),
                         }
                         return Ok(Some(message));
                     }
-                    self.transcript.came(&message.to_string());
+                    self.transcript.record_received(&message.to_string());
                     self.set_aside(message).await?;
                 }
                 Incoming::Noise(text) => {
-                    self.transcript.came(&text);
+                    self.transcript.record_received(&text);
                     if self.noise.len() < STASH {
                         self.noise.push(text);
                     }
                 }
                 Incoming::Status(status, body) => {
-                    self.transcript.came(&format!("HTTP {status} {body}"));
+                    self.transcript.record_received(&format!("HTTP {status} {body}"));
                     return fail(format!(
                         "the server answered with HTTP status {status} and no JSON-RPC message"
                     ));
                 }
                 Incoming::Closed(end) => {
-                    let end = self.ending(end).await;
+                    let end = self.describe_end(end).await;
                     return fail(format!("the connection ended: {}", shorten(&end)));
                 }
             }
@@ -394,7 +395,7 @@ impl Client {
     /// Cancels a request in the way of the era and the transport.
     pub(super) async fn cancel(&mut self, id: &Value) -> Result<(), Stop> {
         if let (Era::Modern, Wire::Http(wire)) = (self.era, &mut self.wire) {
-            self.transcript.sent("(the response stream was closed)");
+            self.transcript.record_sent("(the response stream was closed)");
             wire.abort(id);
             return Ok(());
         }
@@ -418,9 +419,9 @@ impl Client {
         }
     }
 
-    async fn ending(&mut self, how: String) -> String {
+    async fn describe_end(&mut self, how: String) -> String {
         match &mut self.wire {
-            Wire::Stdio(wire) => wire.ending().await,
+            Wire::Stdio(wire) => wire.describe_end().await,
             Wire::Http(_) => how,
         }
     }

@@ -6,7 +6,7 @@ use serde_json::{Map, Value, json};
 const DEPTH: usize = 8;
 
 /// Arguments that the schema allows, as far as it can be told without solving it.
-pub(super) fn valid(tool: &Value) -> Value {
+pub(super) fn valid_arguments(tool: &Value) -> Value {
     let schema = schema(tool);
     match value(schema, schema, DEPTH) {
         object @ Value::Object(_) => object,
@@ -20,7 +20,7 @@ pub(super) fn schema(tool: &Value) -> &Value {
 }
 
 /// A required argument, if the tool has one.
-pub(super) fn required(tool: &Value) -> Option<&str> {
+pub(super) fn required_argument(tool: &Value) -> Option<&str> {
     schema(tool).get("required")?.as_array()?.first()?.as_str()
 }
 
@@ -172,7 +172,7 @@ mod tests {
     #[test]
     fn samples_follow_the_schema() {
         let tool = tool();
-        let sample = valid(&tool);
+        let sample = valid_arguments(&tool);
         assert_eq!(
             sample,
             json!({"city": "aaa", "count": 2, "kind": "b", "when": "2026-01-31"})
@@ -184,10 +184,13 @@ mod tests {
     fn forbidden_arguments_are_forbidden() {
         let tool = tool();
         let (name, wrong) = wrong_type(&tool).unwrap();
-        let mut arguments = valid(&tool);
+        let mut arguments = valid_arguments(&tool);
         arguments[name] = wrong;
         assert!(!jsonschema::is_valid(schema(&tool), &arguments));
-        assert_eq!((required(&tool), text_argument(&tool)), (Some("city"), Some("city")));
+        assert_eq!(
+            (required_argument(&tool), text_argument(&tool)),
+            (Some("city"), Some("city"))
+        );
         assert!(is_closed(&tool));
     }
 }

@@ -123,7 +123,7 @@ impl StdioWire {
     }
 
     /// How the process ended, for a report.
-    pub(super) async fn ending(&mut self) -> String {
+    pub(super) async fn describe_end(&mut self) -> String {
         let exit = self.exit(EXIT_WAIT).await;
         let exit = exit.unwrap_or_else(|| "it closed its stdout and still runs".to_owned());
         match self.stderr.tail() {

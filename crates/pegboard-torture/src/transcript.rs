@@ -25,7 +25,7 @@ struct TranscriptLines {
 
 impl Transcript {
     /// Records what was sent. What came before it no longer matters.
-    pub(super) fn sent(&self, text: &str) {
+    pub(super) fn record_sent(&self, text: &str) {
         *self.lines.lock() = TranscriptLines {
             sent: Some(shorten(text)),
             ..TranscriptLines::default()
@@ -34,14 +34,14 @@ impl Transcript {
 
     /// Records a message that the case is not about: one of the handshake, or one that asks whether the server still answers. It is shown only
     /// if there is no other.
-    pub(super) fn sent_aside(&self, text: &str) {
+    pub(super) fn record_sent_aside(&self, text: &str) {
         let mut lines = self.lines.lock();
         if lines.sent.is_none() {
             (lines.sent, lines.is_aside) = (Some(shorten(text)), true);
         }
     }
 
-    pub(super) fn came(&self, text: &str) {
+    pub(super) fn record_received(&self, text: &str) {
         keep(&mut self.lines.lock().came, text);
     }
 
@@ -102,13 +102,13 @@ mod tests {
     #[test]
     fn the_message_that_a_case_is_about_is_shown_and_not_the_ones_around_it() {
         let transcript = Transcript::default();
-        transcript.sent_aside("initialize");
+        transcript.record_sent_aside("initialize");
         transcript.came_aside("greeting");
-        transcript.sent_aside("initialized");
+        transcript.record_sent_aside("initialized");
         assert_eq!(shown(&transcript), (is("initialize"), is("greeting")));
-        transcript.sent("{]");
-        transcript.sent_aside("ping");
-        transcript.came("parse error");
+        transcript.record_sent("{]");
+        transcript.record_sent_aside("ping");
+        transcript.record_received("parse error");
         transcript.came_aside("pong");
         assert_eq!(shown(&transcript), (is("{]"), is("parse error")));
     }
@@ -116,7 +116,7 @@ mod tests {
     #[test]
     fn a_new_connection_begins_with_nothing() {
         let transcript = Transcript::default();
-        transcript.sent("{]");
+        transcript.record_sent("{]");
         transcript.clear();
         assert_eq!(shown(&transcript), (None, None));
     }

@@ -107,13 +107,13 @@ impl Pegboard {
     /// view takes over.
     pub async fn settle(&self, patience: Duration) {
         let deadline = Deadline::within(patience);
-        let configured = self.0.registry.configured();
+        let configured = self.0.registry.configured_servers();
         let wanted = configured.iter().filter(|server| server.activation().is_requested());
         let instances: Vec<_> = wanted
             .flat_map(|server| self.0.registry.instances_in_use(server.name()))
             .filter(|server| server.is_enabled())
             .collect();
-        join_all(instances.iter().map(|server| server.live(deadline))).await;
+        join_all(instances.iter().map(|server| server.ensure_live(deadline))).await;
     }
 
     /// Returns the current status: one row for each live server, with the view that owns it, if any.
@@ -128,7 +128,7 @@ impl Pegboard {
 
     /// The servers that wait for a sign-in, for views without a principal. One that only refuses requests is none of them.
     pub fn awaiting_sign_in(&self) -> Vec<ServerName> {
-        let configured = self.0.registry.configured();
+        let configured = self.0.registry.configured_servers();
         let waiting = configured
             .iter()
             .filter(|server| server.reported_phase().awaits_sign_in());
@@ -156,7 +156,7 @@ impl Pegboard {
     pub fn server_names(&self) -> Vec<ServerName> {
         self.0
             .registry
-            .configured()
+            .configured_servers()
             .iter()
             .map(|server| server.name().clone())
             .collect()
@@ -164,7 +164,7 @@ impl Pegboard {
 
     /// Returns `true` if [`Pegboard::server_names`] has this name. Much cheaper than a [status](Pegboard::status).
     pub fn has_server(&self, name: &str) -> bool {
-        let servers = self.0.registry.configured();
+        let servers = self.0.registry.configured_servers();
         servers.iter().any(|server| server.name().as_str() == name)
     }
 
@@ -217,8 +217,8 @@ impl Pegboard {
     /// The counters and histograms of the board since it was opened. Reading them blocks no call.
     pub fn metrics(&self) -> Metrics {
         let registry = &self.0.registry;
-        let buffered = u64::try_from(self.0.factory.budget.used()).unwrap_or(u64::MAX);
-        registry.tallies().read(registry.events().lost(), buffered)
+        let buffered = u64::try_from(self.0.factory.budget.used_bytes()).unwrap_or(u64::MAX);
+        registry.tallies().read(registry.events().lost_count(), buffered)
     }
 
     /// Whether a large message of a server waits for room among the messages that are buffered (`max_buffered`), so that nothing is read from
@@ -286,7 +286,7 @@ impl Pegboard {
         self.0.registry.close();
         let deadline = Deadline::within(patience);
         loop {
-            let requests: usize = self.0.registry.all_servers().iter().map(Server::busy).sum();
+            let requests: usize = self.0.registry.all_servers().iter().map(Server::count_calls).sum();
             // `busy` does not count calls that wait for approval, because they use no server yet.
             let is_idle = requests == 0 && self.0.registry.tallies().in_flight() == 0;
             if is_idle || deadline.has_passed() {

@@ -73,9 +73,9 @@ pub(crate) use call_memory::{CallMemories, MemoryOwner};
 pub(crate) use crossing::{check_params, check_text};
 pub use embeddings::Embedder;
 pub(crate) use embeddings::Embeddings;
-pub(crate) use error::{closed, not_admitted, request_failure, unavailable};
+pub(crate) use error::{closed, outage_failure, queue_failure, request_failure};
 pub use event_stream::{CallEvent, CallStream};
-pub(crate) use forward::{answered, forwarded_error, mask_forwarded};
+pub(crate) use forward::{forward_reply, forwarded_error, mask_forwarded};
 pub(crate) use forwarding::ForwardedCall;
 pub use forwarding::{Forwarded, Forwarding};
 pub(crate) use guard::CallGuard;
@@ -88,8 +88,8 @@ pub use pegboard_tools::tool_call::{Delivery, ToolCall};
 pub(crate) use prepare_arguments::check_standalone;
 pub(crate) use resource::read_resource;
 pub(crate) use route::{
-    Definitions, Route, RouteTable, Routed, Unroutable, ambiguous, find_by_any_name, fold_name, list_names,
-    may_belong_to, name_variants, tool_part,
+    Definitions, Route, RouteTable, Routed, Unroutable, ambiguous_name_failure, find_by_any_name, fold_name,
+    list_names, may_belong_to, name_variants, tool_part,
 };
 #[cfg(feature = "http")]
 pub use summarise::ChatModel;
@@ -147,7 +147,7 @@ async fn run_once(context: &CallContext<'_>, call: &mut ToolCall) -> Reply {
         key: call.key.clone().unwrap_or_default(),
         server: is_own.then(|| context.server().number()),
     };
-    let (id, asked, id_given) = (call.id.clone(), call.asked().to_owned(), call.has_given_id());
+    let (id, asked, id_given) = (call.id.clone(), call.asked_name().to_owned(), call.has_given_id());
     let arguments = call.arguments.clone();
     let has_run = AtomicBool::new(false);
     let running = async {
@@ -161,7 +161,7 @@ async fn run_once(context: &CallContext<'_>, call: &mut ToolCall) -> Reply {
             Outcome::Refused(_) => AuditDecision::Denied,
             _ => AuditDecision::Allowed,
         };
-        audit_trail::decided(context, call, decision, AuditRule::IdempotencyKey);
+        audit_trail::record_decision(context, call, decision, AuditRule::IdempotencyKey);
     }
     Reply {
         id,
@@ -226,7 +226,7 @@ pub(crate) fn refuse(call: &ToolCall, unroutable: Unroutable, started: Instant, 
     let failure = unroutable.rule.explain(unroutable.failure, server);
     let mut reply = call.unanswered(Outcome::Refused(failure), started.elapsed());
     if let Some((server, tool)) = unroutable.identified {
-        reply.name = name::dotted(server.as_str(), &tool);
+        reply.name = name::format_dotted(server.as_str(), &tool);
         (reply.server, reply.tool) = (Some(server), Some(tool));
     }
     let does_not_exist = reply.outcome.kind() == Kind::UnknownTool && guard.audience() == Audience::Client;

@@ -198,7 +198,7 @@ impl Event {
         }
     }
 
-    pub(crate) fn completed(reply: &Reply, principal: Option<&Principal>) -> Self {
+    pub(crate) fn from_reply(reply: &Reply, principal: Option<&Principal>) -> Self {
         Self::CallCompleted {
             id: reply.id.clone(),
             name: reply.name.clone(),
@@ -322,7 +322,7 @@ impl EventSender {
     }
 
     /// How many events slow subscribers have missed.
-    pub(crate) fn lost(&self) -> u64 {
+    pub(crate) fn lost_count(&self) -> u64 {
         self.lost.load(Ordering::Relaxed)
     }
 
@@ -370,7 +370,7 @@ mod tests {
             sender.send(|| step(f64::from(u32::try_from(n).unwrap())));
         }
         assert_eq!(events.next().await, Some(Event::Missed { events: 5 }));
-        assert_eq!(sender.lost(), 5);
+        assert_eq!(sender.lost_count(), 5);
         assert_eq!(events.next().await, Some(step(5.0)));
     }
 

@@ -132,19 +132,19 @@ impl Spill {
     /// Stores an output and returns its handle.
     pub(crate) async fn keep(&self, output: Output) -> Result<String, SpillError> {
         let store = self.0.clone();
-        blocking(move || store.keep(output)).await
+        run_blocking(move || store.keep(output)).await
     }
 
     /// Reads a whole output, unchanged.
     pub(crate) async fn fetch(&self, handle: &str) -> Result<Output, SpillError> {
         let (store, handle) = (self.0.clone(), handle.to_owned());
-        blocking(move || store.read(&store.find(&handle)?)).await
+        run_blocking(move || store.read(&store.find(&handle)?)).await
     }
 
     /// Reads a part of an output, pretty-printed, in at most `limit` bytes.
     pub(crate) async fn page(&self, handle: &str, query: Query, limit: usize) -> Result<String, SpillError> {
         let (store, handle) = (self.0.clone(), handle.to_owned());
-        blocking(move || {
+        run_blocking(move || {
             let output = store.read(&store.find(&handle)?)?;
             page::page(&handle, &output, &query, limit).map_err(SpillError::Query)
         })
@@ -160,7 +160,7 @@ impl Spill {
             state.folder.take()
         };
         // Outputs that are still being written are dropped when their writer sees that the store is closed.
-        let _ = blocking(move || {
+        let _ = run_blocking(move || {
             drop(folder);
             Ok(())
         })
@@ -305,7 +305,7 @@ fn new_handle() -> Result<String, SpillError> {
 }
 
 /// Runs file system work on a blocking thread. It runs to completion even if the future is dropped.
-async fn blocking<T: Send + 'static>(
+async fn run_blocking<T: Send + 'static>(
     work: impl FnOnce() -> Result<T, SpillError> + Send + 'static,
 ) -> Result<T, SpillError> {
     match tokio::task::spawn_blocking(work).await {

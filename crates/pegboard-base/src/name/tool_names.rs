@@ -18,7 +18,11 @@ pub fn expose(pairs: &[(&str, &str)], style: &NameStyle, rules: &NameRules) -> V
     let prefixed = Template::new(NameStyle::Dunder.template(), rules);
     let is_shared = shared_tools(pairs, style);
     // Fast path: if no name is altered and the names are strictly ascending, they are unique.
-    let in_order = |pair: &(&str, &str)| (!is_shared(pair.1)).then(|| template.plain(*pair, rules)).flatten();
+    let in_order = |pair: &(&str, &str)| {
+        (!is_shared(pair.1))
+            .then(|| template.fill_unchanged(*pair, rules))
+            .flatten()
+    };
     if let Some(names) = pairs.iter().map(in_order).collect::<Option<Vec<_>>>()
         && names.is_sorted_by(|one, two| one < two)
     {
@@ -152,7 +156,7 @@ impl Template {
     }
 
     /// Returns the name of a pair, if it satisfies the rules without changes.
-    fn plain(&self, (server, tool): (&str, &str), rules: &NameRules) -> Option<String> {
+    fn fill_unchanged(&self, (server, tool): (&str, &str), rules: &NameRules) -> Option<String> {
         let mut bytes = server.bytes().chain(tool.bytes());
         let is_kept = bytes.all(|byte| rules.takes(char::from(byte)));
         is_kept

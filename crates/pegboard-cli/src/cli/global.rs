@@ -63,7 +63,7 @@ impl Global {
     }
 
     /// Merges these options over those `before` them.
-    pub(crate) fn over(mut self, before: Self) -> Self {
+    pub(crate) fn merge_over(mut self, before: Self) -> Self {
         self.configs.splice(..0, before.configs);
         self.servers.splice(..0, before.servers);
         self.headers.splice(..0, before.headers);

@@ -52,7 +52,7 @@ impl ServerSettings for AddedServers {
     fn resolve(&self, name: &ServerName, settings: Option<&str>) -> Result<ResolvedServer, UnresolvedServer> {
         let broken = |error: crate::settings::Complaint| UnresolvedServer::ConfigBroken(error.message);
         let config = Settings::load(&self.global);
-        let configured = config.selected().map_err(broken)?;
+        let configured = config.selected_config().map_err(broken)?;
         let Some(settings) = settings else {
             return match configured.servers.get(name) {
                 Some(server) => Ok(ResolvedServer::new(server.clone(), true)),
@@ -63,7 +63,7 @@ impl ServerSettings for AddedServers {
             };
         };
         let with = Settings::load_with(&self.global, &[source((name, &settings.to_owned()))]);
-        let resolved = with.selected().map_err(broken)?;
+        let resolved = with.selected_config().map_err(broken)?;
         match resolved.servers.get(name) {
             Some(server) => {
                 let is_of_config = configured.servers.get(name) == Some(server);

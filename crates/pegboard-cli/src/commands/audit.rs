@@ -89,9 +89,15 @@ impl Run for Verify {
                 return context.print(report).await;
             }
             Ok(Ok(Err(error))) => {
-                return context.refuse(&unreadable(&log, &error.to_string()), &nothing).await;
+                return context
+                    .refuse(&read_complaint(&log, &error.to_string()), &nothing)
+                    .await;
             }
-            Ok(Err(error)) => return context.refuse(&unreadable(&log, &error.to_string()), &nothing).await,
+            Ok(Err(error)) => {
+                return context
+                    .refuse(&read_complaint(&log, &error.to_string()), &nothing)
+                    .await;
+            }
             Err(exit) => return exit,
         };
         let broken = Broken::find(&check, &log, is_named);
@@ -257,9 +263,15 @@ impl Run for Show {
         let records = match context.work_or_end(reading, &nothing).await {
             Ok(Ok(Ok(records))) => records,
             Ok(Ok(Err(error))) => {
-                return context.refuse(&unreadable(&log, &error.to_string()), &nothing).await;
+                return context
+                    .refuse(&read_complaint(&log, &error.to_string()), &nothing)
+                    .await;
             }
-            Ok(Err(error)) => return context.refuse(&unreadable(&log, &error.to_string()), &nothing).await,
+            Ok(Err(error)) => {
+                return context
+                    .refuse(&read_complaint(&log, &error.to_string()), &nothing)
+                    .await;
+            }
             Err(exit) => return exit,
         };
         let report = if context.output.is_json() {
@@ -342,7 +354,7 @@ fn log(context: &Context<'_>, named: Option<PathBuf>) -> Result<PathBuf, Complai
     })
 }
 
-fn unreadable(log: &Path, error: &str) -> Complaint {
+fn read_complaint(log: &Path, error: &str) -> Complaint {
     complaint(
         &format!("{} cannot be read: {error}", log.display()),
         "name the file of an audit log; the one of the config is there after the first call",

@@ -100,7 +100,7 @@ impl Blob {
         let given = self
             .name
             .as_deref()
-            .filter(|name| !safe(name).is_empty())
+            .filter(|name| !to_safe_name(name).is_empty())
             .unwrap_or(fallback);
         let (stem, written) = given.rsplit_once('.').unwrap_or((given, ""));
         let known = |extension: &str| EXTENSIONS.iter().find(|(_, one)| extension.eq_ignore_ascii_case(one));
@@ -115,8 +115,8 @@ impl Blob {
             (Some((_, extension)), None) => (given, *extension),
             (None, None) => (given, "bin"),
         };
-        let stem = match safe(stem) {
-            stem if stem.is_empty() => safe(fallback),
+        let stem = match to_safe_name(stem) {
+            stem if stem.is_empty() => to_safe_name(fallback),
             stem => stem,
         };
         (stem, extension)
@@ -124,7 +124,7 @@ impl Blob {
 }
 
 /// Letters, digits, `-`, `_` and inner dots; other characters become `-`. Never a name that Windows reserves.
-fn safe(name: &str) -> String {
+fn to_safe_name(name: &str) -> String {
     let plain = |c: char| {
         if c.is_alphanumeric() || matches!(c, '-' | '_' | '.') {
             c

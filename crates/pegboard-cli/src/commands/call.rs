@@ -68,7 +68,9 @@ impl Run for Call {
             Err((failure, exit)) => {
                 record_refusal(&settings, &request.tool).await;
                 let mut reply = unanswered(Outcome::Refused(failure));
-                reply.server = settings.misconfigured(|server| is_of(&request.tool, server)).cloned();
+                reply.server = settings
+                    .find_misconfigured(|server| is_of(&request.tool, server))
+                    .cloned();
                 let mut report = results::report(&context.output, &self, &reply);
                 report.exit = exit;
                 return context.print(report).await;
@@ -105,13 +107,13 @@ impl Run for Call {
             let mut events = board.events();
             let (limit, output) = (context.deadline, context.output.clone());
             let making = Box::pin(make(toolset.clone(), &self, &request, given.clone(), limit, output));
-            let reply = match context.waiting(&starting, &what, &board, making).await {
+            let reply = match context.work_showing_starts(&starting, &what, &board, making).await {
                 Ending::Done((reply, call)) => {
                     again = call;
                     reply
                 }
-                Ending::TimeUp => unfinished(unanswered, late(), &mut events).await,
-                Ending::Interrupted => unfinished(unanswered, cancelled(), &mut events).await,
+                Ending::TimeUp => reply_to_unfinished(unanswered, late(), &mut events).await,
+                Ending::Interrupted => reply_to_unfinished(unanswered, cancelled(), &mut events).await,
             };
             if is_without_server(&reply) && context.has_lost(&mut servers).await {
                 continue;
@@ -192,7 +194,7 @@ fn with_warnings(report: Report, warnings: &[String]) -> Report {
 /// Leaves a record of a call whose server cannot be used as it is configured. No server is started for it.
 async fn record_refusal(settings: &Settings, tool: &str) {
     let Ok(mut config) = settings.config() else { return };
-    let is_meant = settings.misconfigured(|server| is_of(tool, server)).is_some();
+    let is_meant = settings.find_misconfigured(|server| is_of(tool, server)).is_some();
     if config.audit.is_none() || !is_meant {
         return;
     }
@@ -203,7 +205,7 @@ async fn record_refusal(settings: &Settings, tool: &str) {
 }
 
 /// The reply to a call whose future was dropped. If its last event names a server, the call may have been sent.
-async fn unfinished(unanswered: impl Fn(Outcome) -> Reply, failure: Failure, events: &mut Events) -> Reply {
+async fn reply_to_unfinished(unanswered: impl Fn(Outcome) -> Reply, failure: Failure, events: &mut Events) -> Reply {
     while let Ok(Some(event)) = tokio::time::timeout(Duration::ZERO, events.next()).await {
         if let Event::CallCompleted {
             server: Some(server),
@@ -251,10 +253,10 @@ async fn prepare(
     let config = settings.config().and_then(|config| {
         let is_meant = |server: &str| is_of(&request.tool, server);
         let is_usable = config.servers.keys().any(|server| is_meant(server.as_str()));
-        match settings.misconfigured(is_meant) {
+        match settings.find_misconfigured(is_meant) {
             // `mcp__git__log` can be a tool of `mcp` or of `git`.
-            Some(server) if !is_usable => Err(settings.missing(server.as_str())),
-            _ => settings.usable(),
+            Some(server) if !is_usable => Err(settings.missing_server_complaint(server.as_str())),
+            _ => settings.usable_config(),
         }
     });
     let config = config.map_err(|complaint| {
@@ -262,7 +264,7 @@ async fn prepare(
         (with_hint(failure, complaint.hint), complaint.exit)
     })?;
     let problem = problem
-        .or_else(|| doubly_given(options, request))
+        .or_else(|| check_given_once(options, request))
         .or_else(|| check_out(options.out.as_deref()).err())
         .or_else(|| blobs::check(options.save.as_deref()).err());
     if let Some(problem) = problem {
@@ -283,7 +285,7 @@ async fn prepare(
 }
 
 /// The message about arguments that are given in two ways.
-fn doubly_given(options: &Call, request: &Request) -> Option<String> {
+fn check_given_once(options: &Call, request: &Request) -> Option<String> {
     let option = match (&options.json, &options.text) {
         (Some(_), _) => "--json",
         (None, Some(_)) => "--text",

@@ -63,7 +63,7 @@ pub(crate) struct With<T: Run> {
 
 impl<T: Run + 'static> Parsed for With<T> {
     fn prepare(self, before: Global) -> Invocation {
-        Invocation::new(self.own, self.global.over(before))
+        Invocation::new(self.own, self.global.merge_over(before))
     }
 }
 
@@ -93,7 +93,7 @@ pub(crate) struct Group<T: Subcommand> {
 
 impl<T: Subcommand + Parsed> Parsed for Group<T> {
     fn prepare(self, before: Global) -> Invocation {
-        self.command.prepare(self.global.over(before))
+        self.command.prepare(self.global.merge_over(before))
     }
 }
 
@@ -109,7 +109,7 @@ pub(crate) struct OptionalGroup<T: Subcommand> {
 
 impl<T: Subcommand + Parsed + Default> Parsed for OptionalGroup<T> {
     fn prepare(self, before: Global) -> Invocation {
-        self.command.unwrap_or_default().prepare(self.global.over(before))
+        self.command.unwrap_or_default().prepare(self.global.merge_over(before))
     }
 }
 

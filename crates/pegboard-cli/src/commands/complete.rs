@@ -65,7 +65,7 @@ impl Run for Complete {
                 let line = BashLine::read(&breaks, &line);
                 let found = complete_words(definition(), line.words.get(1..).unwrap_or_default());
                 lines(found.into_iter().map(|one| Candidate {
-                    value: line.inserted(&one.value),
+                    value: line.text_to_insert(&one.value),
                     ..one
                 }))
             }

@@ -41,11 +41,11 @@ impl Run for Show {
     async fn run(self, mut context: Context<'_>) -> Exit {
         let settings = Settings::load(&context.global);
         let loaded = &settings.loaded;
-        let picked: Vec<&str> = settings.picked_all().collect();
+        let picked: Vec<&str> = settings.picked_servers().collect();
         if loaded.unreadable.is_empty()
             && let Some(unknown) = picked.iter().find(|name| !is_known(loaded, name))
         {
-            let complaint = settings.missing(unknown);
+            let complaint = settings.missing_server_complaint(unknown);
             return context.refuse(&complaint, &json!({"problems": loaded.problems})).await;
         }
         let is_shown = |server: &str| picked.is_empty() || picked.contains(&server);
@@ -201,14 +201,14 @@ fn select(settings: &Settings, what: Option<&str>) -> Result<Selected, Complaint
     };
     let loaded = &settings.loaded;
     let is_server = loaded.config.servers.keys().any(|name| name.as_str() == server);
-    let is_broken = settings.broken().any(|name| name == server);
+    let is_broken = settings.misconfigured_names().any(|name| name == server);
     // A setting at the top of the file has no server in front.
     let (server, field) = match (is_server || is_broken, Loaded::setting(what, false)) {
         (false, Some(_)) => (None, Some(what)),
         _ => (Some(server), field),
     };
     if let Some(name) = server.filter(|_| !is_server) {
-        return Err(settings.missing(name));
+        return Err(settings.missing_server_complaint(name));
     }
     explained.retain(|one| one.server.as_ref().map(pegboard::ServerName::as_str) == server);
     let Some(field) = field else {
@@ -264,7 +264,7 @@ fn in_full(one: &Explained) -> String {
 }
 
 fn in_a_table(settings: &[Explained]) -> String {
-    let mut table = Table::indented(0);
+    let mut table = Table::with_indent(0);
     table.row(["SETTING", "FROM", "VALUE"].map(str::to_owned));
     for one in settings {
         let value: &Value = &one.value;

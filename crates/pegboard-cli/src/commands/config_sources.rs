@@ -24,12 +24,12 @@ impl Sources {
     pub(super) fn look_unfinished(&self, now: &Settings) -> bool {
         let loaded = &now.loaded;
         let is_gone = |name: &String| !loaded.sources.contains(name);
-        self.emptied(now).next().is_some() || !loaded.unreadable.is_empty() || self.names.iter().any(is_gone)
+        self.find_emptied(now).next().is_some() || !loaded.unreadable.is_empty() || self.names.iter().any(is_gone)
     }
 
     /// Refuses settings that would remove servers only because a file is blank or gone.
     pub(super) fn check(&self, now: &Settings) -> Result<(), Complaint> {
-        let emptied: Vec<&str> = self.emptied(now).collect();
+        let emptied: Vec<&str> = self.find_emptied(now).collect();
         let (message, hint) = if !emptied.is_empty() {
             let verb = if emptied.len() == 1 { "is" } else { "are" };
             (
@@ -55,7 +55,7 @@ impl Sources {
     }
 
     /// The files that are blank and were not before.
-    fn emptied<'a>(&'a self, now: &'a Settings) -> impl Iterator<Item = &'a str> {
+    fn find_emptied<'a>(&'a self, now: &'a Settings) -> impl Iterator<Item = &'a str> {
         let is_new = |name: &&String| self.names.contains(name) && !self.blank.contains(name);
         now.loaded.blank.iter().filter(is_new).map(String::as_str)
     }

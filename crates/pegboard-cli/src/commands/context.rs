@@ -49,7 +49,7 @@ impl ServerSource {
     /// A board with these servers.
     pub(super) fn board(&self, config: Config) -> Builder {
         match &self.daemon {
-            Some(daemon) => daemon.board(settings::started_when_needed(config)),
+            Some(daemon) => daemon.board(settings::with_lazy_start(config)),
             None => settings::board(config),
         }
     }
@@ -73,7 +73,7 @@ impl Context<'_> {
         let report = match self.work(work).await {
             Ending::Done(done) => return Ok(done),
             Ending::TimeUp => time_up(&self.output, nothing),
-            Ending::Interrupted => interrupted(&self.output, nothing),
+            Ending::Interrupted => interruption_report(&self.output, nothing),
         };
         Err(self.print(report).await)
     }
@@ -97,7 +97,7 @@ impl Context<'_> {
     }
 
     /// Runs the `work` of a board like [`Context::work`], and shows meanwhile which servers are starting.
-    pub(super) async fn waiting<T>(
+    pub(super) async fn work_showing_starts<T>(
         &mut self,
         starting: &StartingServers,
         what: &str,
@@ -178,7 +178,7 @@ pub(super) fn empty(output: &Output, exit: Exit, document: &impl Serialize) -> R
 }
 
 /// The report of a command that a signal interrupted.
-pub(super) fn interrupted(output: &Output, document: &impl Serialize) -> Report {
+pub(super) fn interruption_report(output: &Output, document: &impl Serialize) -> Report {
     empty(output, Exit::Interrupted, document).error(INTERRUPTED, None)
 }
 

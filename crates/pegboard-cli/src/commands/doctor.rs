@@ -127,7 +127,7 @@ impl Mending {
             return Ok(false);
         }
         let is_first = self.tried.is_empty();
-        if !options.yes && !agreed(context, &self.sections, &remedies).await? {
+        if !options.yes && !ask_for_agreement(context, &self.sections, &remedies).await? {
             return match is_first {
                 true => Err(Stopped::Refused(Complaint {
                     message: "you did not say yes, so nothing is changed".to_owned(),
@@ -167,7 +167,7 @@ async fn diagnose(context: &mut Context<'_>, options: &Doctor) -> Result<Vec<Rep
     let is_readable = loaded.unreadable.is_empty();
     let names = select(&settings, options).map_err(Stopped::Refused)?;
     if names.is_empty() && is_readable {
-        general.found(
+        general.add_finding(
             Finding::new(&kinds::NO_SERVERS, "the config names no server")
                 .fix("pegboard add NAME -- COMMAND, or pegboard import"),
         );
@@ -184,15 +184,15 @@ async fn diagnose(context: &mut Context<'_>, options: &Doctor) -> Result<Vec<Rep
         if loaded.config.servers.get(name).is_some_and(|server| !server.enabled) {
             // What would be wrong with it does not matter now.
             if let Some(origin) = loaded.origins.get(name) {
-                section.fine(ReachStep::Config, format!("{}:{}", origin.file, origin.line));
+                section.add_fine(ReachStep::Config, format!("{}:{}", origin.file, origin.line));
             }
-            section.fine(ReachStep::Start, "disabled by `enabled = false`, so it was not started");
+            section.add_fine(ReachStep::Start, "disabled by `enabled = false`, so it was not started");
             sections.push(section);
             continue;
         }
         config_checks::check_server(&mut section, name, loaded);
         if let Some(first) = duplicates.get(name) {
-            section.found(
+            section.add_finding(
                 Finding::new(&kinds::DUPLICATE_SERVER, format!("it is the same server as `{first}`"))
                     .fix(format!("remove `servers.{name}` or `servers.{first}`")),
             );
@@ -210,12 +210,12 @@ async fn diagnose(context: &mut Context<'_>, options: &Doctor) -> Result<Vec<Rep
                 program::check(&mut section, command, &Written { server, file });
                 for one in unpinned.iter().filter(|one| one.server == *name) {
                     let pinned =
-                        file.and_then(|file| package_version::pinned(&command.program, &one.package, server, file));
+                        file.and_then(|file| package_version::find_pin(&command.program, &one.package, server, file));
                     let version = match &pinned {
                         Some((version, _)) => version.clone(),
                         None => package_version::example(&one.package, &one.example),
                     };
-                    section.found(
+                    section.add_finding(
                         Finding::new(
                             &kinds::UNPINNED_PACKAGE,
                             format!("each start runs the newest version of `{}`", one.package),
@@ -246,7 +246,7 @@ fn select(settings: &Settings, options: &Doctor) -> Result<Vec<ServerName>, Comp
         .names
         .iter()
         .map(String::as_str)
-        .chain(settings.picked_all())
+        .chain(settings.picked_servers())
         .collect();
     if wanted.is_empty() {
         return Ok(names);
@@ -255,7 +255,7 @@ fn select(settings: &Settings, options: &Doctor) -> Result<Vec<ServerName>, Comp
         .iter()
         .find(|wanted| !names.iter().any(|name| name.as_str() == **wanted))
     {
-        return Err(settings.missing(unknown));
+        return Err(settings.missing_server_complaint(unknown));
     }
     names.retain(|name| wanted.contains(&name.as_str()));
     Ok(names)
@@ -283,7 +283,7 @@ fn remedies<'a>(sections: &'a [ReportSection], tried: &[Remedy]) -> Vec<(&'a Fin
 }
 
 /// Shows the fixes, and asks whether to apply them.
-async fn agreed(
+async fn ask_for_agreement(
     context: &mut Context<'_>,
     sections: &[ReportSection],
     remedies: &[(&Finding, &Remedy)],

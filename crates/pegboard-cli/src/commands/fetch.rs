@@ -48,15 +48,15 @@ pub(super) async fn run<T: Serialize>(
     } = item;
     let config = settings.config().and_then(|config| {
         let is_usable = config.servers.keys().any(|server| is_of(&name, server.as_str()));
-        match settings.misconfigured(|server| is_of(&name, server)) {
-            Some(server) if !is_usable => Err(settings.missing(server.as_str())),
-            _ => settings.usable(),
+        match settings.find_misconfigured(|server| is_of(&name, server)) {
+            Some(server) if !is_usable => Err(settings.missing_server_complaint(server.as_str())),
+            _ => settings.usable_config(),
         }
     });
     let config = match config {
         Ok(config) => config,
         Err(complaint) => {
-            let report = unconfigured(&context.output, document, key, &complaint);
+            let report = report_complaint(&context.output, document, key, &complaint);
             return context.print(report).await;
         }
     };
@@ -66,7 +66,7 @@ pub(super) async fn run<T: Serialize>(
             hint: None,
             exit: Exit::Usage,
         };
-        let report = unconfigured(&context.output, document, key, &complaint);
+        let report = report_complaint(&context.output, document, key, &complaint);
         return context.print(report).await;
     }
     let mut named = config.servers.keys().filter(|server| is_of(&name, server.as_str()));
@@ -80,21 +80,21 @@ pub(super) async fn run<T: Serialize>(
         let user = Terminal::new(&context.output, false);
         let board = servers.board(config.clone()).host(user).open();
         let fetching = request(board.toolset(), context.deadline);
-        let fetched = context.waiting(&starting, &what, &board, fetching).await;
+        let fetched = context.work_showing_starts(&starting, &what, &board, fetching).await;
         let is_missing = matches!(&fetched, Ending::Done(Err(failure)) if is_without_server(failure.kind));
         if !is_missing || !context.has_lost(&mut servers).await {
             break (board, fetched);
         }
     };
     let report = match fetched {
-        Ending::Interrupted => failed(&context.output, document, key, cancelled()),
-        Ending::TimeUp => failed(&context.output, document, key, late().hint(TIMEOUT)),
+        Ending::Interrupted => report_failure(&context.output, document, key, cancelled()),
+        Ending::TimeUp => report_failure(&context.output, document, key, late().hint(TIMEOUT)),
         Ending::Done(Ok((document, fetched))) => report(&context.output, document, key, &Ok(fetched), show),
         Ending::Done(Err(mut failure)) => {
             if let (Kind::InvalidArguments | Kind::ToolError, Some(hint)) = (failure.kind, settings.demo_hint(&name)) {
                 failure.hint = Some(hint.to_owned());
             }
-            failed(&context.output, document, key, failure)
+            report_failure(&context.output, document, key, failure)
         }
     };
     context.close(&board, report.write_to(out.as_deref())).await
@@ -127,7 +127,7 @@ fn report<T: Serialize>(
         document[key] = json!(fetched.as_ref().ok());
         document["error"] = match fetched {
             Ok(_) => Value::Null,
-            Err(failure) => failed_json(failure),
+            Err(failure) => error_document(failure),
         };
         return Report::json(exit, &document);
     }
@@ -140,7 +140,7 @@ fn report<T: Serialize>(
 }
 
 /// The member `error` of the document.
-fn failed_json(failure: &Failure) -> Value {
+fn error_document(failure: &Failure) -> Value {
     let mut error = json!({"kind": failure.kind, "message": failure.message, "hint": failure.hint});
     if let Some(diagnosis) = &failure.diagnosis {
         error["code"] = json!(diagnosis.code);
@@ -149,18 +149,18 @@ fn failed_json(failure: &Failure) -> Value {
     error
 }
 
-fn failed(output: &Output, document: Value, key: &str, failure: Failure) -> Report {
+fn report_failure(output: &Output, document: Value, key: &str, failure: Failure) -> Report {
     report(output, document, key, &Err::<(), _>(failure), |(), _| {})
 }
 
 /// The report of a config or an option that cannot be used.
-fn unconfigured(output: &Output, document: Value, key: &str, complaint: &Complaint) -> Report {
+fn report_complaint(output: &Output, document: Value, key: &str, complaint: &Complaint) -> Report {
     let failure = Failure::new(complaint.kind(), complaint.message.as_str());
     let failure = match &complaint.hint {
         Some(hint) => failure.hint(hint.as_str()),
         None => failure,
     };
-    let mut report = failed(output, document, key, failure);
+    let mut report = report_failure(output, document, key, failure);
     report.exit = complaint.exit;
     report
 }

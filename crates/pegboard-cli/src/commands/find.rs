@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use super::{
     agreement::{agrees, can_ask},
     command::Run,
-    context::{Context, Ending, interrupted, time_up},
+    context::{Context, Ending, interruption_report, time_up},
 };
 use crate::{
     exit::Exit,
@@ -68,7 +68,7 @@ impl Run for Find {
 
 /// Adds the server that is meant, after a question.
 async fn add(mut context: Context<'_>, options: &Find, registry: &Registry, found: &SearchResults) -> Exit {
-    let Some(entry) = adding::meant(&found.entries, &options.words) else {
+    let Some(entry) = adding::find_meant(&found.entries, &options.words) else {
         let mut report = report(&context, registry, found);
         report.exit = Exit::Usage;
         let hint = "write its whole name, such as `pegboard find --add io.github.acme/git`";
@@ -105,13 +105,13 @@ async fn add(mut context: Context<'_>, options: &Find, registry: &Registry, foun
             };
             return context.refuse(&complaint, &nothing).await;
         }
-        context.output.say(&plan.shown(entry));
+        context.output.say(&plan.describe(entry));
         let output = context.output.clone();
         match context.work(agrees(&output, "Add it?")).await {
             Ending::Done(true) => {}
             Ending::Done(false) => return context.print(Report::new(Exit::Refused)).await,
             Ending::TimeUp => return context.print(time_up(&output, &nothing)).await,
-            Ending::Interrupted => return context.print(interrupted(&output, &nothing)).await,
+            Ending::Interrupted => return context.print(interruption_report(&output, &nothing)).await,
         }
     }
     if !options.dry_run
@@ -126,7 +126,7 @@ async fn add(mut context: Context<'_>, options: &Find, registry: &Registry, foun
     } else {
         let mut report = Report::new(Exit::Done);
         let word = if options.dry_run { "would add" } else { "added" };
-        report.data = format!("{word} {}", plan.shown(entry));
+        report.data = format!("{word} {}", plan.describe(entry));
         report
     };
     context.print(report).await

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 use super::{
     command::Run,
-    context::{Context, Ending, ServerSource, interrupted, time_up},
+    context::{Context, Ending, ServerSource, interruption_report, time_up},
     starting::StartingServers,
 };
 use crate::{
@@ -64,9 +64,9 @@ impl Run for Generate {
         let toolset = board.toolset();
         let listing = toolset.list(deadline.remaining());
         let what = format!("asking {} for its tools", self.server);
-        let report = match context.waiting(&starting, &what, &board, listing).await {
+        let report = match context.work_showing_starts(&starting, &what, &board, listing).await {
             Ending::TimeUp => time_up(&context.output, &nothing),
-            Ending::Interrupted => interrupted(&context.output, &nothing),
+            Ending::Interrupted => interruption_report(&context.output, &nothing),
             Ending::Done(listing) => match listing.unavailable.first() {
                 Some(unavailable) => {
                     let exit = match unavailable.state {
@@ -88,7 +88,7 @@ impl Run for Generate {
                         .filter_map(definition)
                         .collect();
                     let source = generate(self.language, &self.server, &tools);
-                    finished(&context, &self, &tools, source)
+                    write_and_report(&context, &self, &tools, source)
                 }
             },
         };
@@ -105,7 +105,7 @@ fn definition(tool: &Value) -> Option<Definition> {
     })
 }
 
-fn finished(context: &Context<'_>, options: &Generate, tools: &[Definition], source: String) -> Report {
+fn write_and_report(context: &Context<'_>, options: &Generate, tools: &[Definition], source: String) -> Report {
     let Some(path) = &options.out else {
         let mut report = Report::new(Exit::Done);
         if context.output.is_json() {

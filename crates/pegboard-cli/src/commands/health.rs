@@ -126,14 +126,14 @@ fn parse(text: &str) -> Result<Url, Complaint> {
 
 /// The first address that the config listens on, as this machine reaches it.
 fn read_config(settings: &Settings) -> Result<(Url, ProbeTrust), Complaint> {
-    let config = settings.selected()?;
+    let config = settings.selected_config()?;
     let unknown = || Complaint {
         message: "the config does not say where `serve` listens".to_owned(),
         hint: Some("`--url URL` names its address".to_owned()),
         exit: Exit::Usage,
     };
     let address = config.serve.listen.first().filter(|address| address.port() != 0);
-    let address = reachable(*address.ok_or_else(unknown)?);
+    let address = to_reachable(*address.ok_or_else(unknown)?);
     let (scheme, trust) = match &config.serve.tls {
         Some(tls) => ("https", ProbeTrust::Only(tls.cert.clone())),
         None => ("http", ProbeTrust::System),
@@ -143,7 +143,7 @@ fn read_config(settings: &Settings) -> Result<(Url, ProbeTrust), Complaint> {
 }
 
 /// The address at which this machine reaches a listener: that of loopback, if it listens on every interface.
-fn reachable(mut address: SocketAddr) -> SocketAddr {
+fn to_reachable(mut address: SocketAddr) -> SocketAddr {
     match address.ip() {
         IpAddr::V4(ip) if ip.is_unspecified() => address.set_ip(Ipv4Addr::LOCALHOST.into()),
         IpAddr::V6(ip) if ip.is_unspecified() => address.set_ip(Ipv6Addr::LOCALHOST.into()),
@@ -219,7 +219,7 @@ mod tests {
             ("10.0.0.7:80", "10.0.0.7:80"),
             ("127.0.0.1:7337", "127.0.0.1:7337"),
         ] {
-            assert_eq!(reachable(listens.parse().unwrap()).to_string(), asked);
+            assert_eq!(to_reachable(listens.parse().unwrap()).to_string(), asked);
         }
     }
 

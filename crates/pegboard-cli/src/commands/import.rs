@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 use super::{
     agreement,
     command::Run,
-    context::{Context, Ending, interrupted, time_up},
+    context::{Context, Ending, interruption_report, time_up},
 };
 use crate::{
     cli::{Global, hide_unless_for_files},
@@ -62,7 +62,7 @@ impl Run for Import {
         let is_dry = self.dry_run;
         let is_agreed = self.yes;
         let global = context.global.clone();
-        let mut plan = match blocking(&mut context, move || prepare(&global, &self)).await {
+        let mut plan = match run_blocking(&mut context, move || prepare(&global, &self)).await {
             Ok(Ok(plan)) => plan,
             Ok(Err(complaint)) => return context.refuse(&complaint, &empty()).await,
             Err(exit) => return exit,
@@ -76,7 +76,7 @@ impl Run for Import {
         let is_written = !is_dry && plan.has_work();
         if is_written {
             let plan_of_edit = Arc::clone(&plan);
-            let done = match blocking(&mut context, move || plan_of_edit.edit()).await {
+            let done = match run_blocking(&mut context, move || plan_of_edit.edit()).await {
                 Ok(edited) => edited.and_then(save),
                 Err(exit) => return exit,
             };
@@ -92,7 +92,7 @@ impl Run for Import {
             if !is_shown {
                 report.data = screen::text(&plan);
             }
-            report.data.push_str(&screen::ending(&plan, is_written));
+            report.data.push_str(&screen::render_ending(&plan, is_written));
         }
         for warning in screen::warnings(&plan, is_written) {
             report = report.warning(&warning);
@@ -102,7 +102,7 @@ impl Run for Import {
 }
 
 /// Runs what reads and computes without waiting, which a signal and the deadline end: its result is dropped then.
-async fn blocking<T: Send + 'static>(
+async fn run_blocking<T: Send + 'static>(
     context: &mut Context<'_>,
     work: impl FnOnce() -> T + Send + 'static,
 ) -> Result<T, Exit> {
@@ -112,7 +112,7 @@ async fn blocking<T: Send + 'static>(
         Ending::Done(Ok(_)) | Ending::TimeUp => Err(context.print(time_up(&output, &empty())).await),
         // A thread that ends without a result has panicked, and said so.
         Ending::Done(Err(_)) => Err(Exit::Unavailable),
-        Ending::Interrupted => Err(context.print(interrupted(&output, &empty())).await),
+        Ending::Interrupted => Err(context.print(interruption_report(&output, &empty())).await),
     }
 }
 
@@ -166,7 +166,7 @@ async fn agree(context: &mut Context<'_>, plan: &mut Plan) -> Result<(), Exit> {
             Err(context.refuse(&complaint, &empty()).await)
         }
         Ending::TimeUp => Err(context.print(time_up(&output, &empty())).await),
-        Ending::Interrupted => Err(context.print(interrupted(&output, &empty())).await),
+        Ending::Interrupted => Err(context.print(interruption_report(&output, &empty())).await),
     }
 }
 

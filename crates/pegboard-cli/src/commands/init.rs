@@ -8,14 +8,14 @@ use clap::Args;
 use pegboard_hosts::{
     hosts::{Folders, Host, find_present},
     import::{Plan, Row},
-    install::{Installation, leave_what_would_not_work, movable},
+    install::{Installation, find_movable, leave_what_would_not_work},
 };
 use serde_json::json;
 
 use super::{
     agreement,
     command::Run,
-    context::{Context, Ending, interrupted, time_up},
+    context::{Context, Ending, interruption_report, time_up},
     doctor,
     import::{self, Import, inputs, screen},
     install::{self, Done, Install, Twice},
@@ -83,7 +83,7 @@ impl Run for Init {
             match context.work(asked).await {
                 Ending::Done(given) => answers = given,
                 Ending::TimeUp => return context.print(time_up(&output, &nothing)).await,
-                Ending::Interrupted => return context.print(interrupted(&output, &nothing)).await,
+                Ending::Interrupted => return context.print(interruption_report(&output, &nothing)).await,
             }
         }
         let is_first = is_first && answers.imports;
@@ -123,7 +123,7 @@ impl Run for Init {
                 if output.is_json() {
                     let hosts: Vec<_> = done.changes.iter().map(install::screen::document).collect();
                     let document = json!({
-                        "file": plan.file, "imported": screen::document(&plan, is_written), "hosts": hosts, "skipped": done.skipped(),
+                        "file": plan.file, "imported": screen::document(&plan, is_written), "hosts": hosts, "skipped": done.skipped_documents(),
                         "twice": Twice::documents(&twice), "first_config": is_first, "checked": checked, "unset_variables": unset, "dry_run": self.dry_run,
                     });
                     with_warnings(Report::json(exit, &document), &warnings)
@@ -133,7 +133,7 @@ impl Run for Init {
                         report.data = overview(&hosts, &plan);
                     }
                     if answers.imports {
-                        let ending = screen::ending(&plan, is_written);
+                        let ending = screen::render_ending(&plan, is_written);
                         report.data.push_str(&ending.replace("next: pegboard doctor\n", ""));
                     }
                     if is_first {
@@ -220,7 +220,7 @@ async fn ask(
         answers.installs = agreement::agrees(output, &question).await;
     }
     let is_of_host = |row: &&Row| hosts.iter().any(|host| host.id == row.host.id);
-    let movable = movable(plan).into_iter().filter(is_of_host);
+    let movable = find_movable(plan).into_iter().filter(is_of_host);
     let own: Vec<&str> = movable.map(|row| row.original.as_str()).collect();
     // What was not imported cannot be taken out.
     if answers.installs && !own.is_empty() && (answers.imports || !plan.has_work()) {

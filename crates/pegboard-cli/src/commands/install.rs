@@ -64,7 +64,7 @@ pub(super) struct Done {
 
 impl Done {
     /// The hosts that were left out, for programs.
-    pub(super) fn skipped(&self) -> Vec<Value> {
+    pub(super) fn skipped_documents(&self) -> Vec<Value> {
         let skipped = self.skipped.iter();
         skipped
             .map(|(host, complaint)| json!({"host": host.id, "error": complaint.message, "hint": complaint.hint}))
@@ -276,7 +276,7 @@ fn report(context: &Context<'_>, done: &Done, taken: Option<&TakenOver>, twice: 
     let mut report = match context.output.is_json() {
         true => {
             let hosts: Vec<Value> = done.changes.iter().map(screen::document).collect();
-            let mut document = json!({"hosts": hosts, "skipped": done.skipped(), "dry_run": is_dry});
+            let mut document = json!({"hosts": hosts, "skipped": done.skipped_documents(), "dry_run": is_dry});
             if !twice.is_empty() {
                 document["twice"] = Twice::documents(twice).into();
             }

@@ -7,7 +7,7 @@ use serde::Serialize;
 use serde_json::Value;
 
 use super::{
-    context::{Context, Ending, TIMEOUT, interrupted, time_up},
+    context::{Context, Ending, TIMEOUT, interruption_report, time_up},
     starting::StartingServers,
 };
 use crate::{
@@ -39,7 +39,7 @@ pub(super) trait Listed: Serialize + Sized {
 pub(super) async fn run<L: Listed>(mut context: Context<'_>) -> Exit {
     let settings = Settings::load(&context.global);
     let nothing = L::empty(settings.warnings().collect());
-    let config = match settings.usable() {
+    let config = match settings.usable_config() {
         Ok(config) => config,
         Err(complaint) => return context.refuse(&complaint, &nothing).await,
     };
@@ -51,14 +51,14 @@ pub(super) async fn run<L: Listed>(mut context: Context<'_>) -> Exit {
         let board = servers.board(config.clone()).open();
         let (toolset, patience) = (board.toolset(), context.deadline.remaining());
         let listing = L::request(&toolset, patience);
-        let listing = context.waiting(&starting, &what, &board, listing).await;
+        let listing = context.work_showing_starts(&starting, &what, &board, listing).await;
         let is_missing = matches!(&listing, Ending::Done(listing) if !listing.unavailable().is_empty());
         if !is_missing || !context.has_lost(&mut servers).await {
             break (board, listing);
         }
     };
     let report = match listing {
-        Ending::Interrupted => interrupted(&context.output, &nothing),
+        Ending::Interrupted => interruption_report(&context.output, &nothing),
         Ending::TimeUp => time_up(&context.output, &nothing),
         Ending::Done(mut found) => {
             let exit = exit(found.unavailable(), &config, context.is_late());

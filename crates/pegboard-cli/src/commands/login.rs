@@ -86,7 +86,7 @@ impl Run for Login {
         let (board, oauth) = match find(&settings, self.server()) {
             Ok(found) => found,
             Err(complaint) => {
-                let report = complained(&context.output, &failed, &complaint);
+                let report = report_complaint(&context.output, &failed, &complaint);
                 return context.print(report).await;
             }
         };
@@ -111,7 +111,7 @@ impl Run for Login {
             daemon::tell_of_sign_in(&global, &settings, deadline).await;
             // The sign-in is done. Its details are not worth a failure.
             let stored = board.sign_ins().await.unwrap_or_default();
-            let own = stored_of(&stored, self.server(), self.principal.as_deref());
+            let own = find_stored(&stored, self.server(), self.principal.as_deref());
             Ok(Some(Done {
                 sharers: own.map(|own| sharers(&stored, own)).unwrap_or_default(),
                 signed_in: own.map(|own| own.signed_in.clone()),
@@ -119,24 +119,24 @@ impl Run for Login {
         };
         let ended = context.work(work).await;
         let is_unanswered = is_begun.load(Ordering::Relaxed);
-        let hint = || is_unanswered.then(|| unanswered(&self, &oauth));
+        let hint = || is_unanswered.then(|| hint_after_silence(&self, &oauth));
         if is_unanswered && !matches!(ended, Ending::Done(_)) {
             // The last line is a question.
             output.say("\n");
         }
         let report = match ended {
-            Ending::Done(Ok(signed_in)) => done(&output, &self, signed_in),
-            Ending::Done(Err(complaint)) => complained(&output, &failed, &complaint),
-            Ending::TimeUp => complained(&output, &failed, &cut_short(Exit::Timeout, hint())),
-            Ending::Interrupted => complained(&output, &failed, &cut_short(Exit::Interrupted, hint())),
+            Ending::Done(Ok(signed_in)) => report_sign_in(&output, &self, signed_in),
+            Ending::Done(Err(complaint)) => report_complaint(&output, &failed, &complaint),
+            Ending::TimeUp => report_complaint(&output, &failed, &cut_short(Exit::Timeout, hint())),
+            Ending::Interrupted => report_complaint(&output, &failed, &cut_short(Exit::Interrupted, hint())),
         };
         context.close(&board, report).await
     }
 }
 
 /// The config, if it can be used and has the server that is named.
-fn usable(settings: &Settings, server: Option<&str>) -> Result<Config, Complaint> {
-    let config = settings.usable()?;
+fn usable_config(settings: &Settings, server: Option<&str>) -> Result<Config, Complaint> {
+    let config = settings.usable_config()?;
     match server {
         Some(name) if !config.servers.keys().any(|known| known.as_str() == name) => Err(settings.missing_remote(name)),
         _ => Ok(config),
@@ -145,7 +145,7 @@ fn usable(settings: &Settings, server: Option<&str>) -> Result<Config, Complaint
 
 /// What a person may do after a sign-in that the browser never answered. An authorization server that has forgotten this program shows that in the
 /// browser only.
-fn unanswered(options: &Login, oauth: &OAuthConfig) -> String {
+fn hint_after_silence(options: &Login, oauth: &OAuthConfig) -> String {
     let command = command_of(options);
     let unknown = match (&oauth.client_id, options.new_client) {
         (Some(_), _) => "check `oauth.client_id` of the server",
@@ -182,7 +182,7 @@ struct Done {
 }
 
 /// The report of a sign-in; of none if the server needs none.
-fn done(output: &Output, options: &Login, made: Option<Done>) -> Report {
+fn report_sign_in(output: &Output, options: &Login, made: Option<Done>) -> Report {
     let state = if made.is_some() { "signed_in" } else { "not_needed" };
     let is_needed = made.is_some();
     let Done { signed_in, sharers } = made.unwrap_or_default();
@@ -242,7 +242,7 @@ fn document(options: &Login, state: &str, signed_in: Option<&SignedIn>) -> Value
 }
 
 /// The report of a failure, which is in the document too.
-fn complained(output: &Output, document: &Value, complaint: &Complaint) -> Report {
+fn report_complaint(output: &Output, document: &Value, complaint: &Complaint) -> Report {
     let mut document = document.clone();
     document["error"] = complaint.message.as_str().into();
     document["hint"] = complaint.hint.as_deref().into();
@@ -263,7 +263,7 @@ fn code_of(exit: Exit) -> &'static str {
 
 /// A board whose servers are not started, and the sign-in settings of this server.
 fn find(settings: &Settings, name: &str) -> Result<(Pegboard, Arc<OAuthConfig>), Complaint> {
-    let config = settings.usable()?;
+    let config = settings.usable_config()?;
     let mut servers = config.servers.iter();
     let Some((_, server)) = servers.find(|(known, _)| known.as_str() == name) else {
         return Err(settings.missing_remote(name));
@@ -276,7 +276,7 @@ fn find(settings: &Settings, name: &str) -> Result<(Pegboard, Arc<OAuthConfig>),
 }
 
 /// The stored sign-in of a server and principal.
-fn stored_of<'a>(stored: &'a [StoredSignIn], server: &str, principal: Option<&str>) -> Option<&'a StoredSignIn> {
+fn find_stored<'a>(stored: &'a [StoredSignIn], server: &str, principal: Option<&str>) -> Option<&'a StoredSignIn> {
     stored.iter().find(|stored| {
         let is_server = stored.server.as_ref().is_some_and(|known| known.as_str() == server);
         is_server && stored.principal.as_ref().map(Principal::as_str) == principal

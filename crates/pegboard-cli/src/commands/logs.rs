@@ -12,7 +12,7 @@ use tokio::time::sleep;
 
 use super::{
     command::Run,
-    context::{Context, Ending, ServerSource, interrupted, time_up},
+    context::{Context, Ending, ServerSource, interruption_report, time_up},
 };
 use crate::{
     exit::Exit,
@@ -82,7 +82,7 @@ impl Run for Logs {
                     return context.close(&board, report).await;
                 }
                 Ending::Interrupted => {
-                    let report = interrupted(&context.output, &nothing);
+                    let report = interruption_report(&context.output, &nothing);
                     return context.close(&board, report).await;
                 }
             };
@@ -115,7 +115,7 @@ impl Run for Logs {
         let mut next = lines;
         let ending = loop {
             if !next.is_empty() {
-                let report = following(&context, &next);
+                let report = report_new_lines(&context, &next);
                 context.print(report).await;
             }
             let waiting = async {
@@ -204,7 +204,7 @@ fn report(context: &Context<'_>, server: &str, lines: &[LogLine], problem: Optio
 }
 
 /// New lines. In JSON, each is a document on a line of its own.
-fn following(context: &Context<'_>, lines: &[LogLine]) -> Report {
+fn report_new_lines(context: &Context<'_>, lines: &[LogLine]) -> Report {
     let mut report = Report::new(Exit::Done);
     report.data = match context.output.is_json() {
         true => lines.iter().map(|line| json!(line).to_string() + "\n").collect(),

@@ -72,7 +72,7 @@ impl Run for Mask {
 
 /// The masker with the policy of the selected server, or of the config. It knows the secrets of all servers.
 fn masker(config: &Config, mask: Mask, settings: &Settings) -> Result<Masker, Complaint> {
-    let mut policy: Masking = match settings.picked() {
+    let mut policy: Masking = match settings.picked_server() {
         Some(name) => {
             let server = config.servers.iter().find(|(known, _)| known.as_str() == name);
             server.map_or_else(|| config.masking.clone(), |(_, server)| server.policy.masking.clone())

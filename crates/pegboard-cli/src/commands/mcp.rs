@@ -105,9 +105,11 @@ pub(super) async fn serve(mut context: Context<'_>, options: Mcp, recording: Opt
         format!("set `start = \"lazy\"`, or serve it alone with `--server {name}`")
     });
     if recording.is_some_and(|recording| recording.needs_server)
-        && let Some(report) = unstarted(&mut context, &board).await
+        && let Some(report) = start_servers(&mut context, &board).await
     {
-        return context.close(&board, finished(report, recorder.as_deref())).await;
+        return context
+            .close(&board, finish_recording(report, recorder.as_deref()))
+            .await;
     }
     let links = SignInLinks::default();
     let of_links = board.clone();
@@ -132,23 +134,25 @@ pub(super) async fn serve(mut context: Context<'_>, options: Mcp, recording: Opt
     };
     let report = tokio::select! {
         biased;
-        served = &mut serving => ended(served),
+        served = &mut serving => report_end(served),
         () = context.signals.heard() => {
             stop.cancel();
             // Requests in flight are answered. A second signal does not wait for them.
             tokio::select! {
-                served = &mut serving => ended(served),
+                served = &mut serving => report_end(served),
                 () = context.signals.heard() => Report::new(Exit::Done),
             }
         }
         () = reloader.run(triggers) => Report::new(Exit::Done),
         () = follow_sign_ins(&board), if daemon.is_some() => Report::new(Exit::Done),
     };
-    context.close(&board, finished(report, recorder.as_deref())).await
+    context
+        .close(&board, finish_recording(report, recorder.as_deref()))
+        .await
 }
 
 /// Starts the servers; the report of the command if one cannot be started.
-async fn unstarted(context: &mut Context<'_>, board: &Pegboard) -> Option<Report> {
+async fn start_servers(context: &mut Context<'_>, board: &Pegboard) -> Option<Report> {
     let toolset = board.toolset();
     let listing = toolset.list(context.deadline.remaining());
     match context.work(listing).await {
@@ -163,7 +167,7 @@ async fn unstarted(context: &mut Context<'_>, board: &Pegboard) -> Option<Report
 }
 
 /// Ends a recording.
-fn finished(mut report: Report, recorder: Option<&Recorder>) -> Report {
+fn finish_recording(mut report: Report, recorder: Option<&Recorder>) -> Report {
     let Some(finished) = recorder.map(Recorder::finish) else {
         return report;
     };
@@ -207,11 +211,11 @@ fn recorder(path: &Path, config: &Config, settings: &Settings) -> Result<Arc<Rec
 
 /// What is served: a view, a single server, or everything.
 fn part(options: Mcp, settings: &Settings) -> BoardPart {
-    let server = || ServerName::parse(settings.picked()?).ok().map(BoardPart::Server);
+    let server = || ServerName::parse(settings.picked_server()?).ok().map(BoardPart::Server);
     options.view.map(BoardPart::View).or_else(server).unwrap_or_default()
 }
 
-fn ended(served: std::io::Result<()>) -> Report {
+fn report_end(served: std::io::Result<()>) -> Report {
     match served {
         Ok(()) => Report::new(Exit::Done),
         Err(error) => Report::new(Exit::Unavailable).error(&format!("stdio cannot be used: {error}"), None),
@@ -221,7 +225,7 @@ fn ended(served: std::io::Result<()>) -> Report {
 /// Checks that the view exists, and that not both a view and a server are named.
 fn check(config: &Config, options: &Mcp, settings: &Settings) -> Result<(), Complaint> {
     let Some(view) = &options.view else { return Ok(()) };
-    if settings.picked().is_some() {
+    if settings.picked_server().is_some() {
         return Err(Complaint {
             message: "name either a view or a server: `--server NAME` serves the server unchanged, without the rules of a view"
                 .to_owned(),

@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 use super::{
     agreement,
     command::{Run, With, commands},
-    context::{Context, Ending, empty, interrupted, time_up, with_complaint},
+    context::{Context, Ending, empty, interruption_report, time_up, with_complaint},
     listing,
     starting::StartingServers,
 };
@@ -23,7 +23,7 @@ use crate::{
     output::{self, Report, Table, one_line},
     settings::{self, Complaint, Settings},
 };
-use changes::{flagged, texts};
+use changes::{find_flagged, texts};
 
 /// The name of a server's instructions among its definitions.
 const INSTRUCTIONS: &str = "(instructions)";
@@ -51,7 +51,7 @@ pub(crate) struct Show {
 impl Run for Show {
     /// Shows what is pinned, without starting a server.
     async fn run(self, mut context: Context<'_>) -> Exit {
-        let report = match pinned(self.server.as_deref()) {
+        let report = match read_pins(self.server.as_deref()) {
             Ok(pinned) if context.output.is_json() => Report::json(Exit::Done, &json!({"servers": documents(&pinned)})),
             Ok(pinned) if pinned.is_empty() => {
                 Report::new(Exit::Done).hint("nothing is pinned yet; `pegboard tools` lists and pins")
@@ -126,7 +126,7 @@ enum Work {
 
 async fn compare(mut context: Context<'_>, names: Vec<String>, work: Work) -> Exit {
     let settings = Settings::load(&context.global);
-    let mut config = match settings.usable() {
+    let mut config = match settings.usable_config() {
         Ok(config) => config,
         Err(complaint) => return context.refuse(&complaint, &PinsDocument::default()).await,
     };
@@ -134,7 +134,10 @@ async fn compare(mut context: Context<'_>, names: Vec<String>, work: Work) -> Ex
     let is_known = |one: &&PinTarget<'_>| config.servers.keys().any(|server| server.as_str() == one.server);
     if let Some(unknown) = wanted.iter().find(|one| !is_known(one)) {
         return context
-            .refuse(&settings.missing(unknown.server), &PinsDocument::default())
+            .refuse(
+                &settings.missing_server_complaint(unknown.server),
+                &PinsDocument::default(),
+            )
             .await;
     }
     // Only the servers that are asked about are started.
@@ -148,18 +151,18 @@ async fn compare(mut context: Context<'_>, names: Vec<String>, work: Work) -> Ex
     let starting = StartingServers::new(&config);
     let board = settings::whole_board(config.clone()).tools_only().open();
     let (toolset, patience) = (board.toolset(), context.deadline.remaining());
-    let asking = context.waiting(
+    let asking = context.work_showing_starts(
         &starting,
         "asking the servers for their tools",
         &board,
         toolset.list(patience),
     );
     let report = match asking.await {
-        Ending::Interrupted => interrupted(&context.output, &PinsDocument::default()),
+        Ending::Interrupted => interruption_report(&context.output, &PinsDocument::default()),
         Ending::TimeUp => time_up(&context.output, &PinsDocument::default()),
         Ending::Done(listing) => {
             let exit = listing::exit(&listing.unavailable, &config, context.is_late());
-            match meant(&board.pin_changes(), &wanted, &listing) {
+            match select_changes(&board.pin_changes(), &wanted, &listing) {
                 Err(complaint) => {
                     let report = empty(&context.output, complaint.exit, &PinsDocument::default());
                     with_complaint(report, &complaint)
@@ -195,7 +198,7 @@ async fn finish(context: &mut Context<'_>, board: &Pegboard, compared: Compared,
                     return report.error("you did not say yes, so nothing is pinned", None);
                 }
                 Ending::TimeUp => return time_up(&output, &PinsDocument::default()),
-                Ending::Interrupted => return interrupted(&output, &PinsDocument::default()),
+                Ending::Interrupted => return interruption_report(&output, &PinsDocument::default()),
             }
         }
         if let Err(error) = board.accept_pins(&changes) {
@@ -209,11 +212,15 @@ async fn finish(context: &mut Context<'_>, board: &Pegboard, compared: Compared,
         _ => exit,
     };
     let document = PinsDocument::new(&changes, &listing.unavailable, work);
-    shown(context, exit, &document, &changes, work)
+    report_changes(context, exit, &document, &changes, work)
 }
 
 /// The changes that were asked about. A name that means no definition is an error, unless its server could not be asked.
-fn meant(changes: &[PinChange], wanted: &[PinTarget<'_>], listing: &Listing) -> Result<Vec<PinChange>, Complaint> {
+fn select_changes(
+    changes: &[PinChange],
+    wanted: &[PinTarget<'_>],
+    listing: &Listing,
+) -> Result<Vec<PinChange>, Complaint> {
     for one in wanted {
         let Some(tool) = one.tool else { continue };
         let is_listed = listing
@@ -242,7 +249,7 @@ fn meant(changes: &[PinChange], wanted: &[PinTarget<'_>], listing: &Listing) -> 
 
 /// Whether a tool has a pin. A tool that the config hides may be in no listing.
 fn is_pinned(server: &str, tool: &str) -> bool {
-    pinned(Some(server)).is_ok_and(|servers| servers.iter().any(|server| server.tools.contains_key(tool)))
+    read_pins(Some(server)).is_ok_and(|servers| servers.iter().any(|server| server.tools.contains_key(tool)))
 }
 
 /// A definition or a whole server, as named on the command line. A server's name has no dot.
@@ -291,7 +298,7 @@ impl<'a> PinsDocument<'a> {
                 "hash": change.hash,
                 "findings": change.findings,
                 "fields": change.changed_fields(),
-                "flagged": flagged(change).iter().map(|(at, text)| json!({"where": at, "text": text})).collect::<Vec<Value>>(),
+                "flagged": find_flagged(change).iter().map(|(at, text)| json!({"where": at, "text": text})).collect::<Vec<Value>>(),
             })
         };
         Self {
@@ -305,7 +312,13 @@ impl<'a> PinsDocument<'a> {
     }
 }
 
-fn shown(context: &Context<'_>, exit: Exit, document: &PinsDocument<'_>, changes: &[PinChange], work: Work) -> Report {
+fn report_changes(
+    context: &Context<'_>,
+    exit: Exit,
+    document: &PinsDocument<'_>,
+    changes: &[PinChange],
+    work: Work,
+) -> Report {
     if context.output.is_json() {
         return Report::json(exit, document);
     }
@@ -324,7 +337,7 @@ fn shown(context: &Context<'_>, exit: Exit, document: &PinsDocument<'_>, changes
     }
 }
 
-fn pinned(server: Option<&str>) -> Result<Vec<PinnedServer>, Complaint> {
+fn read_pins(server: Option<&str>) -> Result<Vec<PinnedServer>, Complaint> {
     let Some(folder) = settings::pins_folder() else {
         return Err(Complaint {
             message: "there is no folder for pins".to_owned(),
@@ -369,7 +382,7 @@ fn documents(pinned: &[PinnedServer]) -> Vec<Value> {
 }
 
 fn table(pinned: &[PinnedServer]) -> String {
-    let mut table = Table::indented(0);
+    let mut table = Table::with_indent(0);
     table.row(["DEFINITION", "PINNED", "BY", "HASH", "SERVER IS"].map(str::to_owned));
     for server in pinned {
         let tools = server.tools.iter().map(|(name, pin)| (name.as_str(), pin));

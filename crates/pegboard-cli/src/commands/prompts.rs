@@ -75,14 +75,14 @@ impl Listed for PromptListing {
         let prompt = |prompt: &Prompt| {
             let description = prompt.description.as_deref().or(prompt.title.as_deref());
             let first_line = listing::first_line(description.unwrap_or_default());
-            [one_line(&dotted(prompt)), arguments(prompt), first_line]
+            [one_line(&dotted_name(prompt)), arguments(prompt), first_line]
         };
         listing::sections(
             &self.prompts,
             Self::NOUN,
             |prompt| &prompt.server,
             |prompts| {
-                let mut table = Table::indented(2);
+                let mut table = Table::with_indent(2);
                 prompts.iter().for_each(|one| table.row(prompt(one)));
                 table.render(output::width())
             },
@@ -134,7 +134,7 @@ async fn owner(toolset: &Toolset, name: &str, deadline: Deadline) -> Result<Prom
     let mut fitting: Vec<Prompt> = found
         .prompts
         .iter()
-        .filter(|prompt| dotted(prompt) == name)
+        .filter(|prompt| dotted_name(prompt) == name)
         .cloned()
         .collect();
     if fitting.is_empty() {
@@ -164,7 +164,7 @@ async fn owner(toolset: &Toolset, name: &str, deadline: Deadline) -> Result<Prom
         }
         (0, None) => Err(wrong(format!("there is no prompt `{name}`")).hint("`pegboard prompts` lists what there is")),
         _ => {
-            let names: Vec<_> = fitting.iter().map(dotted).collect();
+            let names: Vec<_> = fitting.iter().map(dotted_name).collect();
             Err(wrong(format!("`{name}` could mean {}", names.join(" or "))).hint("say which one with `server.prompt`"))
         }
     }
@@ -180,7 +180,7 @@ fn show(filled: &FilledPrompt) -> String {
     shown
 }
 
-fn dotted(prompt: &Prompt) -> String {
+fn dotted_name(prompt: &Prompt) -> String {
     format!("{}.{}", prompt.server, prompt.name)
 }
 

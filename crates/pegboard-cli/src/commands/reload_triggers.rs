@@ -46,14 +46,14 @@ impl Triggers {
     /// Waits until a reload is wanted. Returns the requests that want it, if it is none of the other triggers.
     pub(super) async fn next(&mut self) -> Vec<ReloadRequest> {
         tokio::select! {
-            () = heard(self.hangups.as_mut()) => Vec::new(),
+            () = wait_for_hangup(self.hangups.as_mut()) => Vec::new(),
             () = self.files.changed() => Vec::new(),
             request = self.requests.next() => vec![request],
         }
     }
 }
 
-async fn heard(hangups: Option<&mut Hangups>) {
+async fn wait_for_hangup(hangups: Option<&mut Hangups>) {
     match hangups {
         Some(hangups) => hangups.heard().await,
         None => pending().await,

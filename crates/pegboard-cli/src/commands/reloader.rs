@@ -81,12 +81,12 @@ impl Reloader<'_> {
             let mut asked = triggers.next().await;
             // Before they are read, so that a change while they are read leads to another reload.
             let before = triggers.files.stat_again();
-            asked.extend(triggers.requests.waiting());
+            asked.extend(triggers.requests.take_waiting());
             if let Some(notifier) = self.notifier {
                 notifier.reloading();
             }
             let Attempt { files, outcome } = {
-                let _alone = self.reloads.exclusive().await;
+                let _alone = self.reloads.lock_changes().await;
                 self.reload(&mut triggers.sources).await
             };
             if let Some(notifier) = self.notifier {
@@ -126,14 +126,14 @@ impl Reloader<'_> {
                 self.warn(&message);
                 return Attempt {
                     files: None,
-                    outcome: Err(self.reloads.failed(&message, None)),
+                    outcome: Err(self.reloads.note_failed(&message, None)),
                 };
             }
         };
         let prepared = sources
             .check(&settings)
             .and_then(|()| prepare(&settings, self.door))
-            .and_then(|config| whole(&settings, config))
+            .and_then(|config| check_general_errors(&settings, config))
             .and_then(|config| Ok((self.certificate(&config)?, config)));
         let outcome = match prepared {
             Ok((tls, config)) => {
@@ -142,7 +142,7 @@ impl Reloader<'_> {
                 if let Role::Daemon(daemon) = self.role {
                     daemon.applied(digest);
                 }
-                self.reloads.applied_with(&notes, changes);
+                self.reloads.note_applied_with(&notes, changes);
                 *sources = Sources::new(&settings);
                 Ok(())
             }
@@ -150,7 +150,7 @@ impl Reloader<'_> {
                 let message = format!("the config is not reloaded, nothing has changed: {}", complaint.message);
                 let hint = complaint.hint.as_deref();
                 self.output.say(&output::error(&message, hint));
-                Err(self.reloads.failed(&message, hint))
+                Err(self.reloads.note_failed(&message, hint))
             }
         };
         Attempt {
@@ -199,10 +199,10 @@ impl Reloader<'_> {
             self.warn(&problem.to_string());
         }
         if let Some((_, started)) = self.gateway
-            && fixed(&config.serve) != fixed(started)
+            && fixed_settings(&config.serve) != fixed_settings(started)
         {
             // Said once for each change, and in the status until the next start.
-            if fixed(&config.serve) != fixed(&before.serve) {
+            if fixed_settings(&config.serve) != fixed_settings(&before.serve) {
                 self.warn(NEXT_START);
             }
             notes.push(ReloadNote::new("restart", NEXT_START));
@@ -236,7 +236,7 @@ impl Reloader<'_> {
             self.warn(&format!("server `{}`: {}", error.server, error.error));
             tracing::warn!(server = %error.server, error = error.error, "a server of the new config failed");
         }
-        let kept = kept(&applied);
+        let kept = note_kept(&applied);
         for note in &kept {
             self.warn(&note.message);
         }
@@ -251,7 +251,7 @@ impl Reloader<'_> {
 }
 
 /// The servers that go on under their old settings. The file says something else until a reload succeeds.
-fn kept(applied: &Applied) -> Vec<ReloadNote> {
+fn note_kept(applied: &Applied) -> Vec<ReloadNote> {
     let notes = applied.kept.iter().map(|server| {
         let why = applied.errors.iter().find(|error| error.server == *server);
         let why = why.map_or("they do not work", |error| error.error.as_str());
@@ -285,7 +285,7 @@ fn summary(applied: &Applied) -> String {
 }
 
 /// The settings that a running gateway cannot change.
-fn fixed(serve: &ServeConfig) -> impl PartialEq {
+fn fixed_settings(serve: &ServeConfig) -> impl PartialEq {
     (
         (serve.listen.clone(), serve.state_key.clone()),
         (serve.max_connections, serve.max_in_flight, serve.max_body),
@@ -294,7 +294,7 @@ fn fixed(serve: &ServeConfig) -> impl PartialEq {
 }
 
 /// Returns the config unless something outside of its servers is wrong. A server with errors goes on as it was.
-fn whole(settings: &Settings, config: Config) -> Result<Config, Complaint> {
+fn check_general_errors(settings: &Settings, config: Config) -> Result<Config, Complaint> {
     let is_general = |problem: &&Problem| problem.server().is_none();
     let errors: Vec<String> = settings
         .loaded

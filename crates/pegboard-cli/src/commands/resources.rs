@@ -79,7 +79,7 @@ impl Listed for ResourceListing {
             Self::NOUN,
             |resource| &resource.server,
             |resources| {
-                let mut table = Table::indented(2);
+                let mut table = Table::with_indent(2);
                 for resource in resources {
                     let descriptions = [&resource.description, &resource.title, &resource.name];
                     let description = descriptions.into_iter().flatten().next().map_or("", String::as_str);
@@ -178,14 +178,14 @@ fn show(contents: &[ResourceContents], is_shown: bool, report: &mut Report) {
     match contents {
         [one] if !is_shown && matches!(one.body, Body::Blob(_)) => match one.bytes() {
             Ok(bytes) => report.binary = Some(bytes),
-            Err(_) => report.data = shown(contents),
+            Err(_) => report.data = render_contents(contents),
         },
-        contents => report.data = shown(contents),
+        contents => report.data = render_contents(contents),
     }
 }
 
 /// Text contents unchanged; for binary contents the URI, type and size.
-fn shown(contents: &[ResourceContents]) -> String {
+fn render_contents(contents: &[ResourceContents]) -> String {
     let mut shown = String::new();
     for contents in contents {
         match &contents.body {

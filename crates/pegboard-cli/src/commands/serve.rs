@@ -73,7 +73,7 @@ impl Run for Serve {
         let nothing = json!({"addresses": [], "endpoints": [], "socket": null, "token_file": null, "warnings": []});
         let notifier = Notifier::from_environment();
         let detached = self.detached.clone().map(Detached::new);
-        let passed = match passed(&self) {
+        let passed = match take_passed(&self) {
             Ok(passed) => passed,
             Err(complaint) => return context.refuse(&complaint, &nothing).await,
         };
@@ -175,7 +175,7 @@ impl Run for Serve {
             },
             () = reloader.run(triggers) => Report::new(Exit::Done),
             () = notifier.feed_watchdog() => Report::new(Exit::Done),
-            () = idle(&gateway, self.idle) => {
+            () = wait_until_idle(&gateway, self.idle) => {
                 context.output.note("no client has been there for the time that `--idle` sets, so the daemon ends");
                 Report::new(Exit::Done)
             }
@@ -246,7 +246,7 @@ struct Files<'a> {
 }
 
 /// Waits until there has been no client for as long as `limit` says.
-async fn idle(gateway: &Gateway, limit: Option<Duration>) {
+async fn wait_until_idle(gateway: &Gateway, limit: Option<Duration>) {
     let Some(limit) = limit else { return pending().await };
     let pause = (limit / 10).clamp(Duration::from_millis(10), Duration::from_secs(5));
     let (mut last, mut quiet_since) = (gateway.traffic(), Instant::now());
@@ -267,7 +267,7 @@ async fn keep_log_short(detached: Option<&Detached>) {
 }
 
 /// The listeners that systemd opened for this process, if any.
-fn passed(options: &Serve) -> Result<Option<Vec<TcpListener>>, Complaint> {
+fn take_passed(options: &Serve) -> Result<Option<Vec<TcpListener>>, Complaint> {
     let complaint = |message: String, hint: &str| Complaint {
         message,
         hint: Some(hint.to_owned()),

@@ -40,6 +40,6 @@ fn error(complaint: &Complaint) -> Value {
 }
 
 /// The document of a command about one server that failed.
-fn refused(name: &str, complaint: &Complaint) -> Value {
+fn refusal_document(name: &str, complaint: &Complaint) -> Value {
     json!({"name": name, "error": error(complaint)})
 }

@@ -30,7 +30,7 @@ pub(super) enum Door<'a> {
 
 /// The config to serve with, or why it cannot be served.
 pub(super) fn prepare(settings: &Settings, door: Door<'_>) -> Result<Config, Complaint> {
-    let mut config = settings.selected()?;
+    let mut config = settings.selected_config()?;
     check_errors(settings)?;
     if let Door::Http(listen) = door {
         if !listen.is_empty() {

@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 
 use super::{
     command::Run,
-    context::{Context, Ending, TIMEOUT, interrupted, time_up},
+    context::{Context, Ending, TIMEOUT, interruption_report, time_up},
     listing,
     starting::StartingServers,
 };
@@ -78,7 +78,7 @@ impl Run for Status {
             };
             match context.work(asking).await {
                 Ending::Interrupted => {
-                    let report = interrupted(&context.output, &StatusDocument::without_board(&settings));
+                    let report = interruption_report(&context.output, &StatusDocument::without_board(&settings));
                     return context.print(report).await;
                 }
                 Ending::Done(Ok(mut status)) => {
@@ -103,7 +103,9 @@ impl Run for Status {
                 false => board.settle(patience).await,
             }
         };
-        let settled = context.waiting(&starting, "asking the servers", &board, settling).await;
+        let settled = context
+            .work_showing_starts(&starting, "asking the servers", &board, settling)
+            .await;
         if let (Ending::Done(()), true) = (&settled, self.watch) {
             let source = StatusSource::Board(&board);
             let exit = follow::watch(&mut context, &settings, &config, source, &self).await;
@@ -111,7 +113,7 @@ impl Run for Status {
             return exit;
         }
         let report = match settled {
-            Ending::Interrupted => interrupted(&context.output, &StatusDocument::without_board(&settings)),
+            Ending::Interrupted => interruption_report(&context.output, &StatusDocument::without_board(&settings)),
             Ending::TimeUp => time_up(&context.output, &StatusDocument::without_board(&settings)),
             Ending::Done(()) => {
                 let status = board.status();
@@ -341,7 +343,7 @@ fn table_report(exit: Exit, status: &StatusRows) -> Report {
 
 fn table(status: &StatusRows) -> Table {
     // The protocol version tells the era. Processes and restarts are looked for when something is wrong, on a wide terminal or in JSON.
-    let mut table = Table::indented(0).optional(&[3, 7, 6, 2]);
+    let mut table = Table::with_indent(0).with_optional(&[3, 7, 6, 2]);
     let heads = [
         "NAME",
         "STATE",
@@ -362,7 +364,7 @@ fn table(status: &StatusRows) -> Table {
 fn paint(table: &Table, width: Option<usize>) -> String {
     let paint = Paint::detect(&std::io::stdout());
     let is = |cell: &str, states: &[State]| states.iter().any(|state| state.as_str() == cell);
-    table.painted(width, |row, column, cell| match column {
+    table.render_painted(width, |row, column, cell| match column {
         _ if row == 0 => paint.bold(cell),
         STATE if is(cell, &[State::Ready]) => paint.green(cell),
         STATE if is(cell, &[State::Down, State::CrashLooping, State::Misconfigured]) => paint.red(cell),

@@ -6,7 +6,7 @@ use std::{
     path::Path,
 };
 
-use super::context::{Context, Ending, interrupted, time_up};
+use super::context::{Context, Ending, interruption_report, time_up};
 use crate::output::Report;
 
 /// What came of reading stdin.
@@ -28,7 +28,7 @@ pub(super) async fn read(context: &mut Context<'_>, most: u64, nothing: &serde_j
         Ending::Done(Ok(Err(problem))) => Input::Unreadable(problem),
         Ending::Done(Err(error)) => Input::Unreadable(format!("stdin cannot be read: {error}")),
         Ending::TimeUp => Input::Ended(time_up(&output, nothing)),
-        Ending::Interrupted => Input::Ended(interrupted(&output, nothing)),
+        Ending::Interrupted => Input::Ended(interruption_report(&output, nothing)),
     }
 }
 

@@ -63,7 +63,7 @@ impl Run for New {
         let nothing = json!({"name": self.name, "token": null, "sha256": null, "config": null});
         let settings = Settings::load(&context.global);
         let checked = table(&self).and_then(|table| {
-            check(&settings.selected()?, &self)?;
+            check(&settings.selected_config()?, &self)?;
             Ok(table)
         });
         let mut table = match checked {
@@ -174,7 +174,7 @@ fn table(options: &New) -> Result<Map<String, Value>, Complaint> {
     let key = table
         .keys()
         .find(|key| of_token.is_some_and(|field| field.starts_with(key.as_str())));
-    Err(unusable(match key {
+    Err(usage_complaint(match key {
         Some(key) => {
             // An option that is repeated has a name in the singular.
             let option = if key == "scopes" { "scope" } else { key };
@@ -194,7 +194,7 @@ fn expiry(text: &str) -> Result<String, Complaint> {
     let Some(from_now) = pegboard::config::parse_duration(text) else {
         return match text.parse::<jiff::Timestamp>() {
             Ok(_) => Ok(text.to_owned()),
-            Err(_) => Err(unusable(format!(
+            Err(_) => Err(usage_complaint(format!(
                 "`--expires` cannot be used: `{}` must be a time such as `2027-01-31T12:00:00Z`, or a duration from now on such as `90d`, \
                  `12h` or `30m`",
                 text.escape_debug()
@@ -205,7 +205,7 @@ fn expiry(text: &str) -> Result<String, Complaint> {
     let expires = expires.and_then(|time| time.round(jiff::Unit::Second));
     expires
         .map(|time| time.to_string())
-        .map_err(|error| unusable(format!("`--expires` cannot be used: {error}")))
+        .map_err(|error| usage_complaint(format!("`--expires` cannot be used: {error}")))
 }
 
 /// Fails if the config has a token of this name, or lacks the view.
@@ -214,7 +214,7 @@ fn check(config: &Config, options: &New) -> Result<(), Complaint> {
     if serve.tokens.contains_key(name) || serve.unusable_tokens.contains(name) {
         return Err(Complaint {
             hint: Some(format!("take another name, or remove `[serve.tokens.{name}]` first")),
-            ..unusable(format!("the config has a token `{name}` already"))
+            ..usage_complaint(format!("the config has a token `{name}` already"))
         });
     }
     options
@@ -223,7 +223,7 @@ fn check(config: &Config, options: &New) -> Result<(), Complaint> {
         .try_for_each(|view| serving::check_view(config, view))
 }
 
-fn unusable(message: String) -> Complaint {
+fn usage_complaint(message: String) -> Complaint {
     Complaint {
         message,
         hint: None,

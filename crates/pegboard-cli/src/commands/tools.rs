@@ -23,7 +23,7 @@ use serde_json::json;
 
 use super::{
     command::Run,
-    context::{Context, Ending, interrupted, time_up},
+    context::{Context, Ending, interruption_report, time_up},
     listing, needed_variables,
     starting::StartingServers,
 };
@@ -84,7 +84,7 @@ impl Run for Tools {
             let pattern = pattern.as_ref();
             match pattern.and_then(|pattern| out_of_use(&settings, &config, pattern)) {
                 Some(complaint) => Err(complaint),
-                None => settings.usable(),
+                None => settings.usable_config(),
             }
         });
         let mut config = match config {
@@ -105,14 +105,16 @@ impl Run for Tools {
             let board = servers.board(config.clone()).tools_only().open();
             let toolset = board.toolset_with(View::new().provider(self.provider.unwrap_or_default()));
             let patience = context.deadline.remaining();
-            let listing = context.waiting(&starting, what, &board, toolset.list(patience)).await;
+            let listing = context
+                .work_showing_starts(&starting, what, &board, toolset.list(patience))
+                .await;
             let is_missing = matches!(&listing, Ending::Done(listing) if !listing.unavailable.is_empty());
             if !is_missing || !context.has_lost(&mut servers).await {
                 break (board, toolset, listing);
             }
         };
         let report = match listing {
-            Ending::Interrupted => interrupted(&context.output, &nothing),
+            Ending::Interrupted => interruption_report(&context.output, &nothing),
             Ending::TimeUp => time_up(&context.output, &nothing),
             Ending::Done(mut found) => {
                 // Servers that the pattern cannot mean are not missed.
@@ -161,11 +163,13 @@ fn out_of_use(settings: &Settings, config: &Config, pattern: &Pattern) -> Option
         });
     }
     let unusable = pattern.servers(config.misconfigured.keys());
-    unusable.first().map(|name| settings.missing(name.as_str()))
+    unusable
+        .first()
+        .map(|name| settings.missing_server_complaint(name.as_str()))
 }
 
 /// The complaint about a name that neither a server nor a tool has. A pattern with stars may fit nothing.
-fn unknown(options: &Tools, settings: &Settings, tools: &[ListedTool]) -> Option<(String, String)> {
+fn explain_unknown(options: &Tools, settings: &Settings, tools: &[ListedTool]) -> Option<(String, String)> {
     let text = options.pattern.as_deref()?;
     let pattern = Pattern::new(text);
     if pattern.has_stars() || options.search.is_some() || tools.iter().any(|tool| pattern.fits(tool)) {
@@ -180,7 +184,7 @@ fn unknown(options: &Tools, settings: &Settings, tools: &[ListedTool]) -> Option
     let names = servers.map(ServerName::as_str).chain(dotted.iter().map(String::as_str));
     let names = names.chain(tools.iter().map(|listed| listed.tool.name.as_str()));
     let all = "`pegboard tools` lists all";
-    let hint = match (settings.demo_hint(text), spelling::nearest(text, names)) {
+    let hint = match (settings.demo_hint(text), spelling::find_nearest(text, names)) {
         (Some(hint), _) => hint.to_owned(),
         (None, Some(near)) => format!("did you mean `{}`? {all}", one_line(near)),
         (None, None) => all.to_owned(),
@@ -198,7 +202,7 @@ fn show(
 ) -> Report {
     let found = listing.tools.len();
     let mut explained = None;
-    let unknown = unknown(options, settings, &listing.tools);
+    let unknown = explain_unknown(options, settings, &listing.tools);
     if let Some(text) = &options.pattern {
         let pattern = Pattern::new(text);
         listing.tools.retain(|tool| pattern.fits(tool));
@@ -298,7 +302,7 @@ fn costs(context: &Context<'_>, costs: &[ServerCost], exit: Exit) -> Report {
     if context.output.is_json() {
         return Report::json(exit, &json!({"servers": costs, "tokens": total}));
     }
-    let mut table = Table::indented(0);
+    let mut table = Table::with_indent(0);
     table.row(["SERVER".to_owned(), "TOOLS".to_owned(), "TOKENS".to_owned()]);
     for cost in &costs {
         table.row([cost.server.to_string(), cost.tools.to_string(), cost.tokens.to_string()]);
@@ -346,7 +350,7 @@ struct Style {
 fn text(tools: &[ListedTool], style: Style) -> String {
     let width = output::width();
     if style.is_ranked {
-        let mut table = Table::indented(0);
+        let mut table = Table::with_indent(0);
         tools
             .iter()
             .for_each(|listed| table.row([one_line(&listed.tool.dotted_name()), summary(listed)]));
@@ -364,17 +368,17 @@ fn text(tools: &[ListedTool], style: Style) -> String {
     };
     let section = |tools: &[ListedTool]| {
         let mut text = String::new();
-        let mut table = Table::indented(2);
+        let mut table = Table::with_indent(2);
         for listed in tools {
             table.row(line(listed));
             if style.has_schemas {
                 text.push_str(&table.render(width));
                 text.push_str(&schemas(listed));
-                table = Table::indented(2);
+                table = Table::with_indent(2);
             } else if style.is_verbose {
                 text.push_str(&table.render(width));
                 text.push_str(&arguments::table(&listed.tool.input_schema.value()).render(width));
-                table = Table::indented(2);
+                table = Table::with_indent(2);
             }
         }
         text + &table.render(width)

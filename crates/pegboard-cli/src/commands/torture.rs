@@ -12,7 +12,7 @@ use tokio::time::Instant;
 
 use super::{
     command::Run,
-    context::{Context, Ending, interrupted, time_up},
+    context::{Context, Ending, interruption_report, time_up},
     server_tls,
     servers::shown_target,
 };
@@ -97,9 +97,9 @@ impl Run for Torture {
         let trying = pegboard_torture::run(&target, &options, |what| output.show_waiting(&what));
         let tried = context.work(trying).await;
         let report = match tried {
-            Ending::Interrupted => interrupted(&context.output, &card),
+            Ending::Interrupted => interruption_report(&context.output, &card),
             Ending::TimeUp => time_up(&context.output, &card),
-            Ending::Done(Err(why)) => unavailable(&context, &card, &why),
+            Ending::Done(Err(why)) => report_unavailable(&context, &card, &why),
             Ending::Done(Ok(tried)) => {
                 card.eras = tried.eras;
                 card.server_info = tried.server_info;
@@ -161,12 +161,12 @@ fn find(context: &Context<'_>, server: &str) -> Result<(Target, &'static str), C
     let is_given = is_given(server);
     let name = if is_given { GIVEN } else { server };
     let settings = settings_with(context, server);
-    let config = settings.selected()?;
+    let config = settings.selected_config()?;
     let found = config.servers.iter().find(|(known, _)| known.as_str() == name);
     if let Some((_, found)) = found {
         return Ok((target(found)?, found.transport.kind()));
     }
-    let mut complaint = settings.missing(name);
+    let mut complaint = settings.missing_server_complaint(name);
     if is_given || config.misconfigured.keys().any(|known| known.as_str() == name) {
         return Err(complaint);
     }
@@ -203,10 +203,10 @@ fn target(server: &ServerConfig) -> Result<Target, Complaint> {
     }
 }
 
-fn unavailable(context: &Context<'_>, card: &Card, why: &str) -> Report {
+fn report_unavailable(context: &Context<'_>, card: &Card, why: &str) -> Report {
     let server = &card.server;
     let is_configured = Settings::load(&context.global)
-        .selected()
+        .selected_config()
         .is_ok_and(|config| config.servers.keys().any(|known| known.as_str() == server));
     let doctor = match is_configured {
         true => format!("pegboard doctor {server}"),

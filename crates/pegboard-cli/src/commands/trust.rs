@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 use super::{
     agreement,
     command::{Run, With, commands},
-    context::{Context, Ending, empty, interrupted, time_up},
+    context::{Context, Ending, empty, interruption_report, time_up},
 };
 use crate::{
     exit::Exit,
@@ -94,12 +94,12 @@ impl Run for Accept {
                 Ending::Done(Ok(())) => {}
                 Ending::Done(Err(complaint)) => return context.refuse(&complaint, &pending).await,
                 Ending::TimeUp => return context.print(time_up(&output, &pending)).await,
-                Ending::Interrupted => return context.print(interrupted(&output, &pending)).await,
+                Ending::Interrupted => return context.print(interruption_report(&output, &pending)).await,
             }
         }
         // What is stored is the digest of the content that was shown, so a change in the meantime is not approved.
         if let Err(error) = store.accept(&file) {
-            return context.refuse(&failed(&error), &pending).await;
+            return context.refuse(&trust_complaint(&error), &pending).await;
         }
         let report = match context.output.is_json() {
             true => Report::json(Exit::Done, &Review::new(&file, &store).document()),
@@ -129,7 +129,7 @@ impl Run for Forget {
         };
         let was_there = match store.forget(&path) {
             Ok(was_there) => was_there,
-            Err(error) => return context.refuse(&failed(&error), &json!({"file": path})).await,
+            Err(error) => return context.refuse(&trust_complaint(&error), &json!({"file": path})).await,
         };
         if !was_there && ProjectFile::read(&path, &env).is_err() {
             let complaint = Complaint {
@@ -190,7 +190,7 @@ fn project_path(path: Option<PathBuf>, env: &Env<'_>, store: &TrustStore) -> Res
     })
 }
 
-fn failed(error: &pegboard::config::TrustError) -> Complaint {
+fn trust_complaint(error: &pegboard::config::TrustError) -> Complaint {
     let cause = std::error::Error::source(error).map(|cause| format!(": {cause}"));
     Complaint {
         message: format!("{error}{}", cause.unwrap_or_default()),

@@ -83,7 +83,7 @@ impl CallsInFlight {
     /// Writes a call into a slot.
     pub(super) fn note(&self, line: &SlotLine<'_>) -> u64 {
         let Some(slot) = self.slots.take() else {
-            self.failed(FULL.to_owned());
+            self.note_failure(FULL.to_owned());
             return NOT_NOTED;
         };
         let mut bytes = [b' '; SLOT];
@@ -91,16 +91,16 @@ impl CallsInFlight {
         // What does not fit is cut off, and told as damaged.
         let _ = serde_json::to_writer(&mut bytes[..SLOT - 1], line);
         match self.file.write_all_at(&bytes, (slot * SLOT) as u64) {
-            Ok(()) if self.is_failing.load(Ordering::Relaxed) => self.recovered(),
+            Ok(()) if self.is_failing.load(Ordering::Relaxed) => self.clear_failure(),
             Ok(()) => {}
-            Err(error) => self.failed(format!(
+            Err(error) => self.note_failure(format!(
                 "its file cannot be written: {error}; free the disk of the folder"
             )),
         }
         slot as u64
     }
 
-    fn failed(&self, message: String) {
+    fn note_failure(&self, message: String) {
         let mut problem = self.problem.lock();
         let before = problem.take();
         // Said once for each outage and reason.
@@ -112,7 +112,7 @@ impl CallsInFlight {
         self.is_failing.store(true, Ordering::Relaxed);
     }
 
-    fn recovered(&self) {
+    fn clear_failure(&self) {
         let mut problem = self.problem.lock();
         self.is_failing.store(false, Ordering::Relaxed);
         if problem.take().is_some() {

@@ -80,7 +80,11 @@ async fn look(global: &Global, settings: &Settings, output: &Output, limit: Dead
     if !socket.exists() {
         return DaemonState::Nothing;
     }
-    let daemon = match tokio::time::timeout(HELLO_TIME.min(limit.remaining()), unless_interrupted(greet(socket))).await
+    let daemon = match tokio::time::timeout(
+        HELLO_TIME.min(limit.remaining()),
+        await_unless_interrupted(greet(socket)),
+    )
+    .await
     {
         Ok(Some(daemon)) => daemon,
         Ok(None) => return DaemonState::Nothing,
@@ -114,7 +118,7 @@ pub(crate) async fn tell_of_sign_in(global: &Global, settings: &Settings, limit:
 }
 
 /// Waits for an answer until a signal asks the command to end. The command hears the same signal when it goes on.
-async fn unless_interrupted<T>(answer: impl Future<Output = Option<T>>) -> Option<T> {
+async fn await_unless_interrupted<T>(answer: impl Future<Output = Option<T>>) -> Option<T> {
     let Ok(mut signals) = Signals::listen() else {
         return answer.await;
     };

@@ -40,12 +40,14 @@ pub(super) fn path() -> Option<PathBuf> {
 
 /// Fails unless the folder itself, and no link to one, belongs to the user and is closed to others, and no other user can replace it.
 fn check(folder: &Path) -> Result<(), FolderError> {
-    let found = folder.symlink_metadata().map_err(|error| missing(folder, &error))?;
+    let found = folder
+        .symlink_metadata()
+        .map_err(|error| missing_error(folder, &error))?;
     if let Some(problem) = problem_of(&found) {
         return Err(FolderError::Unsafe(format!("{} {problem}", folder.display())));
     }
     let Some(parent) = folder.parent() else { return Ok(()) };
-    let found = parent.metadata().map_err(|error| missing(parent, &error))?;
+    let found = parent.metadata().map_err(|error| missing_error(parent, &error))?;
     let is_own = found.uid() == user() || found.uid() == 0;
     let is_closed = found.mode() & 0o022 == 0 || found.mode() & 0o1000 != 0;
     match is_own && is_closed {
@@ -71,7 +73,7 @@ fn problem_of(found: &Metadata) -> Option<&'static str> {
     }
 }
 
-fn missing(path: &Path, error: &io::Error) -> FolderError {
+fn missing_error(path: &Path, error: &io::Error) -> FolderError {
     FolderError::Missing(format!("{} cannot be read: {error}", path.display()))
 }
 

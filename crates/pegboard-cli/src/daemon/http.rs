@@ -43,18 +43,18 @@ async fn send(stream: &mut UnixStream, path: &str, headers: &str) -> io::Result<
             break at + 4;
         }
         if read.len() > MAX_HEAD {
-            return Err(invalid());
+            return Err(invalid_response_error());
         }
         if stream.read_buf(&mut read).await? == 0 {
             return Err(io::ErrorKind::UnexpectedEof.into());
         }
     };
-    let head = std::str::from_utf8(&read[..end]).map_err(|_| invalid())?;
+    let head = std::str::from_utf8(&read[..end]).map_err(|_| invalid_response_error())?;
     let status: u16 = head
         .split(' ')
         .nth(1)
         .and_then(|status| status.parse().ok())
-        .ok_or_else(invalid)?;
+        .ok_or_else(invalid_response_error)?;
     // The daemon knows the length of all bodies that a command asks for.
     let length: usize = head
         .lines()
@@ -64,16 +64,16 @@ async fn send(stream: &mut UnixStream, path: &str, headers: &str) -> io::Result<
         .unwrap_or(0);
     let mut body = read.split_off(end);
     if length > MAX_BODY || (status == 101 && !body.is_empty()) {
-        return Err(invalid());
+        return Err(invalid_response_error());
     }
     while body.len() < length {
         if stream.read_buf(&mut body).await? == 0 {
-            return Err(invalid());
+            return Err(invalid_response_error());
         }
     }
     Ok(Response { status, body })
 }
 
-fn invalid() -> io::Error {
+fn invalid_response_error() -> io::Error {
     io::Error::new(io::ErrorKind::InvalidData, "the daemon sent no valid response")
 }

@@ -43,7 +43,7 @@ impl Untold {
     }
 
     /// Notes that a command shows them: the next daemon has nothing to tell.
-    pub(crate) fn shown(&self) {
+    pub(crate) fn mark_shown(&self) {
         if self.was_shown.swap(true, Ordering::Relaxed) {
             return;
         }
@@ -261,7 +261,7 @@ mod tests {
         let path = folder.path().join("x.journal");
         fs::write(&path, "{\"id\": \"half").unwrap();
         assert!(told(&path)[0].contains("its note is damaged"));
-        open_journal(&path).unwrap().1.shown();
+        open_journal(&path).unwrap().1.mark_shown();
         assert_eq!(told(&path), [""; 0], "it is told once");
         fs::write(&path, vec![b'x'; 3 * SLOT * SLOTS]).unwrap();
         assert_eq!(told(&path).len(), SLOTS);
@@ -293,7 +293,7 @@ mod tests {
             "{told:?}"
         );
         let (_, untold) = open_journal(&path).unwrap();
-        untold.shown();
+        untold.mark_shown();
         assert!(!untold.must_stay());
         assert_eq!(open_journal(&path).unwrap().1.calls(), []);
     }
@@ -352,7 +352,7 @@ mod tests {
         assert_eq!(journal.note(&line("more")), NOT_NOTED);
         let problem = journal.problem().unwrap();
         assert!(problem.message.contains("4096 slots are taken"), "{problem:?}");
-        untold.shown();
+        untold.mark_shown();
         assert_ne!(
             journal.note(&line("more")),
             NOT_NOTED,

@@ -56,7 +56,7 @@ impl OwnerToken {
 }
 
 /// A new token.
-pub(crate) fn random() -> Result<String, getrandom::Error> {
+pub(crate) fn generate() -> Result<String, getrandom::Error> {
     let mut bytes = [0; RANDOM];
     getrandom::fill(&mut bytes)?;
     Ok(format!("{PREFIX}{}", URL_SAFE_NO_PAD.encode(bytes)))
@@ -78,7 +78,7 @@ fn read(path: &Path) -> io::Result<String> {
 /// Writes a new token, whole or not at all. One that cannot be used is replaced; of two that are made at once, the first stays.
 fn create(folder: &Path, path: &Path) -> io::Result<()> {
     let is_unusable = path.symlink_metadata().is_ok() && read(path).is_err();
-    let token = random().map_err(io::Error::other)?;
+    let token = generate().map_err(io::Error::other)?;
     let new = folder.join(format!("{FILE}.{}", std::process::id()));
     let _ = fs::remove_file(&new);
     let written = write(&new, &token).and_then(|()| match is_unusable {
@@ -148,7 +148,7 @@ mod tests {
 
     #[test]
     fn tokens_have_a_prefix_and_are_never_the_same() {
-        let (first, second) = (random().unwrap(), random().unwrap());
+        let (first, second) = (generate().unwrap(), generate().unwrap());
         assert!(first.starts_with(PREFIX));
         assert_eq!(first.len(), PREFIX.len() + 43);
         assert_ne!(first, second);

@@ -30,7 +30,7 @@ pub(crate) fn router(identified: Identified, daemon: Daemon, untold: Option<Arc<
         let mut status = reported.status();
         if let Some(untold) = untold {
             status["unfinished"] = json!(untold.calls());
-            untold.shown();
+            untold.mark_shown();
         }
         Json(status)
     };

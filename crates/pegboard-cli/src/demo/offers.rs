@@ -8,7 +8,7 @@ use pegboard_gateway::RpcError;
 use serde_json::{Map, Value};
 
 /// A required string parameter.
-fn required<'a>(params: &'a Map<String, Value>, key: &str) -> Result<&'a str, RpcError> {
+fn require_text<'a>(params: &'a Map<String, Value>, key: &str) -> Result<&'a str, RpcError> {
     let text = params.get(key).and_then(Value::as_str);
     text.ok_or_else(|| RpcError::invalid_params(format!("`{key}` is missing or not a string")))
 }

@@ -55,7 +55,7 @@ impl Demo {
         }
         let result = RawResult::new(&result)?;
         Ok(if is_cacheable {
-            result.cached(TTL, CacheScope::Public)
+            result.with_cache(TTL, CacheScope::Public)
         } else {
             result
         })

@@ -100,7 +100,7 @@ impl UsedNames {
     }
 
     /// The name, or one with a number if it is in use.
-    pub(super) fn unique(&mut self, name: &str) -> String {
+    pub(super) fn make_unique(&mut self, name: &str) -> String {
         let mut candidate = name.to_owned();
         let mut number = 2_u32;
         while !self.0.insert(candidate.replace('_', "")) {

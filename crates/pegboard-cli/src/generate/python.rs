@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use super::{
     Wrapped,
     names::{UsedNames, pascal, snake},
-    quoted_in_python as quote,
+    quote_in_python as quote,
     shape::{Shape, ShapeField},
 };
 
@@ -58,7 +58,7 @@ pub(super) fn source(server: &str, tools: &[Wrapped]) -> String {
     let mut types = String::new();
     let mut functions = String::new();
     let mut names = UsedNames::with(&USED);
-    let class = names.unique(&pascal(&snake(server)));
+    let class = names.make_unique(&pascal(&snake(server)));
     for tool in tools {
         let mut writer = Types {
             text: &mut types,
@@ -113,7 +113,7 @@ pub(super) fn parameters(fields: &[ShapeField]) -> Vec<(String, &ShapeField)> {
     let mut names = UsedNames::default();
     fields
         .iter()
-        .map(|field| (names.unique(&snake(&field.name)), field))
+        .map(|field| (names.make_unique(&snake(&field.name)), field))
         .collect()
 }
 
@@ -144,7 +144,7 @@ impl Types<'_> {
                 shown.join(" | ")
             }
             Shape::Object(fields) => {
-                let name = self.names.unique(name);
+                let name = self.names.make_unique(name);
                 let mut entries = String::new();
                 for field in fields {
                     let shown = self.render(&field.shape, &format!("{name}{}", pascal(&snake(&field.name))));

@@ -86,7 +86,7 @@ pub(super) fn source(server: &str, tools: &[Wrapped]) -> String {
     let mut types = String::new();
     let mut functions = String::new();
     let mut names = UsedNames::with(&USED);
-    let class = names.unique(&pascal(&snake(server)));
+    let class = names.make_unique(&pascal(&snake(server)));
     for tool in tools {
         let mut writer = Types {
             text: &mut types,
@@ -95,7 +95,7 @@ pub(super) fn source(server: &str, tools: &[Wrapped]) -> String {
         let of = super::one_paragraph(&tool.tool);
         let arguments = writer.object(&tool.input, &format!("{}Args", pascal(&tool.name)), &of);
         let result = writer.render(&tool.output, &format!("{}Result", pascal(&tool.name)), &of);
-        let full = literal(&format!("{server}.{}", tool.tool));
+        let full = to_literal(&format!("{server}.{}", tool.tool));
         let _ = write!(
             functions,
             "\n    /// {}\n    pub fn {}(&self, args: &{arguments}) -> Result<{result}, CallError> {{\n        \
@@ -139,14 +139,14 @@ impl Types<'_> {
     }
 
     fn words(&mut self, words: &[String], name: &str, of: &str) -> String {
-        let name = self.names.unique(name);
+        let name = self.names.make_unique(name);
         let mut variants = UsedNames::with(&["Self"]);
         let _ = write!(
             self.text,
             "\n/// A word of `{of}`.\n#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]\npub enum {name} {{\n"
         );
         for word in words {
-            let variant = variants.unique(&pascal(snake(word).trim_end_matches('_')));
+            let variant = variants.make_unique(&pascal(snake(word).trim_end_matches('_')));
             let _ = write!(
                 self.text,
                 "    /// {}\n    #[serde(rename = {1})]\n    {variant},\n",
@@ -154,7 +154,7 @@ impl Types<'_> {
                     "" => "The empty word",
                     word => word,
                 },
-                literal(word)
+                to_literal(word)
             );
         }
         self.text.push_str("}\n");
@@ -162,11 +162,11 @@ impl Types<'_> {
     }
 
     fn object(&mut self, fields: &[ShapeField], name: &str, of: &str) -> String {
-        let name = self.names.unique(name);
+        let name = self.names.make_unique(name);
         let mut known = UsedNames::default();
         let mut entries = String::new();
         for field in fields {
-            let member = known.unique(&snake(&field.name));
+            let member = known.make_unique(&snake(&field.name));
             let shown = self.render(&field.shape, &format!("{name}{}", pascal(&member)), of);
             let description = if field.description.is_empty() {
                 &field.name
@@ -179,14 +179,14 @@ impl Types<'_> {
                     let _ = write!(
                         entries,
                         "    #[serde(rename = {})]\n    pub {member}: {shown},\n",
-                        literal(&field.name)
+                        to_literal(&field.name)
                     );
                 }
                 false => {
                     let _ = write!(
                         entries,
                         "    #[serde(rename = {}, default, skip_serializing_if = \"Option::is_none\")]\n    pub {member}: Option<{shown}>,\n",
-                        literal(&field.name)
+                        to_literal(&field.name)
                     );
                 }
             }
@@ -205,7 +205,7 @@ impl Types<'_> {
 }
 
 /// A string literal of Rust.
-fn literal(text: &str) -> String {
+fn to_literal(text: &str) -> String {
     // It escapes in the way of Rust what the format leaves.
     clean(&format!("{text:?}")).into_owned()
 }

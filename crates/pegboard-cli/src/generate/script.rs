@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use super::{
-    Wrapped, python, quoted_in_python as quote,
+    Wrapped, python, quote_in_python as quote,
     shape::{Shape, ShapeField},
 };
 

@@ -98,7 +98,7 @@ pub(super) fn source(server: &str, tools: &[Wrapped]) -> String {
             result(&tool.output)
         );
     }
-    let class = UsedNames::with(&USED).unique(&pascal(&snake(server)));
+    let class = UsedNames::with(&USED).make_unique(&pascal(&snake(server)));
     let _ = writeln!(
         text,
         "\n/** The tools of the server {}. */\nexport class {class} {{",

@@ -28,7 +28,7 @@ pub(crate) struct Exchanged {
 }
 
 /// What was exchanged with each server since the last call.
-pub(crate) fn exchanged() -> BTreeMap<String, Exchanged> {
+pub(crate) fn take_exchanged() -> BTreeMap<String, Exchanged> {
     std::mem::take(&mut *SEEN.lock())
 }
 

@@ -18,7 +18,7 @@ const MIN_LAST: usize = 20;
 
 impl Table {
     /// A table that is indented by this many columns.
-    pub(crate) fn indented(indent: usize) -> Self {
+    pub(crate) fn with_indent(indent: usize) -> Self {
         Self {
             rows: Vec::new(),
             indent,
@@ -27,7 +27,7 @@ impl Table {
     }
 
     /// Names the columns that are left out on a terminal on which the table has no room, the least important first. A pipe gets all of them.
-    pub(crate) fn optional(mut self, columns: &[usize]) -> Self {
+    pub(crate) fn with_optional(mut self, columns: &[usize]) -> Self {
         self.optional = columns.to_vec();
         self
     }
@@ -39,7 +39,7 @@ impl Table {
 
     /// Returns `true` if the last column shows all of `text`.
     pub(crate) fn has_room(&self, text: &str, width: Option<usize>) -> bool {
-        let left = self.left(&self.columns(width), width);
+        let left = self.width_of_last(&self.columns(width), width);
         one_line(text) == text && left.is_none_or(|left| text.width() <= left)
     }
 
@@ -52,7 +52,7 @@ impl Table {
         };
         let mut columns: Vec<_> = (0..count.saturating_sub(1)).map(widest).collect();
         for left_out in &self.optional {
-            if width.is_none_or(|width| self.taken(&columns) + MIN_LAST <= width) {
+            if width.is_none_or(|width| self.width_before_last(&columns) + MIN_LAST <= width) {
                 break;
             }
             columns.retain(|(column, _)| column != left_out);
@@ -61,24 +61,24 @@ impl Table {
     }
 
     /// The width of everything before the last column.
-    fn taken(&self, columns: &[(usize, usize)]) -> usize {
+    fn width_before_last(&self, columns: &[(usize, usize)]) -> usize {
         self.indent + columns.iter().map(|(_, width)| width + GAP).sum::<usize>()
     }
 
     /// The width left for the last column, on a terminal.
-    fn left(&self, columns: &[(usize, usize)], width: Option<usize>) -> Option<usize> {
-        width.map(|width| width.saturating_sub(self.taken(columns)).max(MIN_LAST))
+    fn width_of_last(&self, columns: &[(usize, usize)], width: Option<usize>) -> Option<usize> {
+        width.map(|width| width.saturating_sub(self.width_before_last(columns)).max(MIN_LAST))
     }
 
     /// Renders the table; `width` is that of the terminal, if there is one.
     pub(crate) fn render(&self, width: Option<usize>) -> String {
-        self.painted(width, |_, _, cell| cell.to_owned())
+        self.render_painted(width, |_, _, cell| cell.to_owned())
     }
 
     /// Renders the table, with each cell as `paint` shows it: its row, its column and its text are given.
-    pub(crate) fn painted(&self, width: Option<usize>, paint: impl Fn(usize, usize, &str) -> String) -> String {
+    pub(crate) fn render_painted(&self, width: Option<usize>, paint: impl Fn(usize, usize, &str) -> String) -> String {
         let columns = self.columns(width);
-        let left = self.left(&columns, width);
+        let left = self.width_of_last(&columns, width);
         let mut text = String::new();
         for (number, row) in self.rows.iter().enumerate() {
             let mut line = " ".repeat(self.indent);
@@ -88,7 +88,7 @@ impl Table {
                 line.push_str(&" ".repeat(width - cell.width() + GAP));
             }
             if let Some(last) = row.last() {
-                let last = left.map_or_else(|| last.clone(), |left| fitted(last, left));
+                let last = left.map_or_else(|| last.clone(), |left| fit(last, left));
                 line.push_str(&paint(number, row.len() - 1, &last));
             }
             text.push_str(line.trim_end());
@@ -99,7 +99,7 @@ impl Table {
 }
 
 /// Truncates a text that is wider than `width`, with `…` at the end.
-pub(crate) fn fitted(text: &str, width: usize) -> String {
+pub(crate) fn fit(text: &str, width: usize) -> String {
     if text.width() <= width {
         return text.to_owned();
     }
@@ -120,7 +120,7 @@ mod tests {
 
     #[test]
     fn columns_are_aligned_and_the_last_is_cut_at_the_terminals_edge() {
-        let mut table = Table::indented(2);
+        let mut table = Table::with_indent(2);
         table.row(["a", "日本", "short"].map(str::to_owned));
         table.row(["bbb", "x", "a long text that does not fit"].map(str::to_owned));
         assert_eq!(
@@ -139,7 +139,7 @@ mod tests {
 
     #[test]
     fn a_narrow_terminal_does_without_columns_that_are_optional() {
-        let mut table = Table::indented(0).optional(&[1, 0]);
+        let mut table = Table::with_indent(0).with_optional(&[1, 0]);
         table.row(["name", "a column of some width", "what it is"].map(str::to_owned));
         let whole = "name  a column of some width  what it is\n";
         assert_eq!(table.render(None), whole);
@@ -153,7 +153,7 @@ mod tests {
         let mut table = Table::default();
         table.row(["NAME", "STATE"].map(str::to_owned));
         table.row(["a", "ready"].map(str::to_owned));
-        let shown = table.painted(
+        let shown = table.render_painted(
             None,
             |row, _, cell| if row == 0 { format!("<{cell}>") } else { cell.to_owned() },
         );
@@ -163,8 +163,8 @@ mod tests {
     #[test]
     fn a_cut_text_is_never_wider_than_asked() {
         for width in 1..12 {
-            assert!(fitted("日本語のテキスト", width).width() <= width, "{width}");
+            assert!(fit("日本語のテキスト", width).width() <= width, "{width}");
         }
-        assert_eq!(fitted("just fits", 9), "just fits");
+        assert_eq!(fit("just fits", 9), "just fits");
     }
 }

@@ -53,7 +53,7 @@ impl RecordedLine {
 }
 
 /// The params of a request without what differs from client to client.
-pub(super) fn comparable(params: &Value) -> Value {
+pub(super) fn to_comparable(params: &Value) -> Value {
     match params {
         Value::Object(map) => {
             let mut map = map.clone();

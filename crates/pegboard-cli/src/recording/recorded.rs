@@ -113,7 +113,7 @@ impl Recorder {
     }
 
     fn write(&self, line: &RecordedLine) {
-        let masked = self.masked(line);
+        let masked = self.mask_line(line);
         let mut draft = self.draft.lock();
         // A full disk must not stop the run that is recorded.
         match masked.and_then(|masked| draft.add(&masked).map_err(|error| error.to_string())) {
@@ -127,7 +127,7 @@ impl Recorder {
     }
 
     /// The text of a line without secrets, with its keys in the order that they had.
-    fn masked(&self, line: &RecordedLine) -> Result<String, String> {
+    fn mask_line(&self, line: &RecordedLine) -> Result<String, String> {
         let failed = |error: serde_json::Error| error.to_string();
         let text = serde_json::to_string(line).map_err(failed)?;
         let order: Order = serde_json::from_str(&text).map_err(failed)?;
@@ -213,8 +213,8 @@ impl Service for Recorded {
         self.service.on_notification(client, notification);
     }
 
-    fn refused(&self, client: &Arc<Client>, request: &Request, why: &str) {
-        self.service.refused(client, request, why);
+    fn note_refusal(&self, client: &Arc<Client>, request: &Request, why: &str) {
+        self.service.note_refusal(client, request, why);
     }
 
     fn listen(&self, client: &Arc<Client>, filter: Filter) -> BoxStream<'static, Event> {

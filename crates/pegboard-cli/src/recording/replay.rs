@@ -9,7 +9,7 @@ use pegboard_gateway::{Answer, Client, Description, Exchange, RawResult, Request
 use pegboard_protocol::code;
 use serde_json::{Map, Value};
 
-use super::exchange::{About, Answered, RecordedLine, comparable};
+use super::exchange::{About, Answered, RecordedLine, to_comparable};
 
 /// Which recorded answer a request gets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
@@ -83,7 +83,7 @@ impl Replay {
                     ..
                 }) => exchanges.push(Recorded {
                     method,
-                    params: masked(&masker, comparable(&params)),
+                    params: mask_params(&masker, to_comparable(&params)),
                     answer: match (result, error) {
                         (Some(result), _) => Ok(result.get().to_owned()),
                         (None, error) => Err(error_of(&error.unwrap_or_default())),
@@ -113,7 +113,7 @@ impl Replay {
 
     /// The recorded answer to a request.
     fn answer(&self, method: &str, params: &Value) -> Result<String, RpcError> {
-        let params = masked(&self.masker, comparable(params));
+        let params = mask_params(&self.masker, to_comparable(params));
         let is_same = |known: &Recorded| known.method == method && known.params == params;
         let mut replayed = self.replayed.lock();
         let found = match self.matching {
@@ -121,10 +121,10 @@ impl Replay {
                 let next = replayed.iter().position(|is_replayed| !is_replayed);
                 next.filter(|next| is_same(&self.exchanges[*next]))
             }
-            Matching::Exact => self.best(&replayed, is_same),
-            Matching::Lenient => self.best(&replayed, is_same).or_else(|| {
+            Matching::Exact => self.find_best(&replayed, is_same),
+            Matching::Lenient => self.find_best(&replayed, is_same).or_else(|| {
                 let target = |params: &Value| params.get("name").or_else(|| params.get("uri")).cloned();
-                self.best(&replayed, |known| {
+                self.find_best(&replayed, |known| {
                     known.method == method && target(&known.params) == target(&params)
                 })
             }),
@@ -139,7 +139,7 @@ impl Replay {
     }
 
     /// The first exchange that fits and was not replayed yet, or the last one that was.
-    fn best(&self, replayed: &[bool], fits: impl Fn(&Recorded) -> bool) -> Option<usize> {
+    fn find_best(&self, replayed: &[bool], fits: impl Fn(&Recorded) -> bool) -> Option<usize> {
         let fitting = || (0..self.exchanges.len()).filter(|index| fits(&self.exchanges[*index]));
         fitting().find(|index| !replayed[*index]).or_else(|| fitting().last())
     }
@@ -172,7 +172,7 @@ fn can_answer(capability: &str, exchanges: &[Recorded]) -> bool {
 }
 
 /// The params as a recording has them. What is masked already stays as it is.
-fn masked(masker: &Masker, params: Value) -> Value {
+fn mask_params(masker: &Masker, params: Value) -> Value {
     let text = params.to_string();
     match masker.text(&text).text {
         Cow::Borrowed(_) => params,

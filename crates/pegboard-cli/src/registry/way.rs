@@ -54,7 +54,7 @@ fn from_remote(remote: &Remote, entry: &str, given: &Given) -> Way {
     let mut filling = Filling::new(given);
     filling.remote = Some(entry);
     let url = filling
-        .filled(&remote.url, &remote.variables, false, true)
+        .fill(&remote.url, &remote.variables, false, true)
         .unwrap_or_default();
     let mut settings = Map::new();
     settings.insert("url".to_owned(), json!(url));
@@ -252,7 +252,7 @@ impl<'a> Filling<'a> {
     /// The value of an input; `None` if it is left out.
     fn input(&mut self, input: &Input, name: &str) -> Option<String> {
         if let Some(value) = &input.value {
-            return self.filled(value, &input.variables, input.is_secret, input.is_required);
+            return self.fill(value, &input.variables, input.is_secret, input.is_required);
         }
         self.value(input, name)
     }
@@ -286,7 +286,7 @@ impl<'a> Filling<'a> {
     }
 
     /// A text with its `{variables}` filled in; `None` if it is optional and the user has not supplied one of them.
-    fn filled(&mut self, text: &str, variables: &[Input], is_secret: bool, is_required: bool) -> Option<String> {
+    fn fill(&mut self, text: &str, variables: &[Input], is_secret: bool, is_required: bool) -> Option<String> {
         let mut is_complete = true;
         let mut filled = String::new();
         let mut rest = text;

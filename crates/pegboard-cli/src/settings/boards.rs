@@ -14,11 +14,11 @@ pub(crate) fn board(mut config: Config) -> pegboard::Builder {
 
 /// A board for a command that contacts every server. It remembers across runs which protocol era each server speaks.
 pub(crate) fn whole_board(config: Config) -> pegboard::Builder {
-    lasting_board(started_when_needed(config))
+    lasting_board(with_lazy_start(config))
 }
 
 /// The config of a command, which connects what it uses, also servers that wait to be connected.
-pub(crate) fn started_when_needed(mut config: Config) -> Config {
+pub(crate) fn with_lazy_start(mut config: Config) -> Config {
     for server in config.servers.values_mut() {
         server.start = Start::Lazy;
     }

@@ -34,7 +34,7 @@ impl ViewCredentials {
             // Dereferenced first: `Arc<T>` implements `Credentials` too, and would return its own address.
             let provider = &*self.provider;
             let name = provider.identity()?;
-            Some(CredentialsKey::named(name, provider.allocation()))
+            Some(CredentialsKey::from_name(name, provider.allocation()))
         });
         match asked {
             Ok(Some(key)) => key,
@@ -71,7 +71,7 @@ pub enum CredentialsKey {
 
 impl CredentialsKey {
     /// Creates a key that equals those with the same name. `allocation` is kept alive if the name is its address.
-    pub fn named(name: String, allocation: Option<Arc<dyn Any + Send + Sync>>) -> Self {
+    pub fn from_name(name: String, allocation: Option<Arc<dyn Any + Send + Sync>>) -> Self {
         Self::Named {
             name: Secret::new(name),
             _allocation: allocation,

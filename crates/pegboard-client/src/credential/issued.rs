@@ -65,7 +65,7 @@ impl Issued {
     }
 
     /// The same credential, which the provider has returned once more.
-    pub(super) fn again(&self, credential: &Credential) -> Self {
+    pub(super) fn with_new_validity(&self, credential: &Credential) -> Self {
         Self {
             generation: self.generation,
             valid_until: valid_until(credential),

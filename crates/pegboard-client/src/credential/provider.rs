@@ -154,7 +154,7 @@ impl Credential {
 
     /// Creates an `Authorization` header with a DPoP token; each request carries a proof of its key.
     #[doc(hidden)]
-    pub fn bound(token: &Secret, proof: Arc<dyn RequestProof>) -> Self {
+    pub fn dpop(token: &Secret, proof: Arc<dyn RequestProof>) -> Self {
         let credential = Self::none().header("Authorization", format!("DPoP {}", token.expose()));
         Self {
             proof: Some(AttachedProof(proof)),

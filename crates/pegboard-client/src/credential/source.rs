@@ -103,7 +103,7 @@ impl CredentialState {
             CredentialReason::FirstUse | CredentialReason::Refresh => {
                 let last = self.last.as_ref().map(|(_, last)| last).filter(has_values);
                 match last.or(refused) {
-                    Some(known) => known.again(credential),
+                    Some(known) => known.with_new_validity(credential),
                     None => Issued::new(question, credential)?,
                 }
             }
@@ -120,7 +120,7 @@ impl CredentialState {
     }
 
     /// The failure of a renewal that ended after `seen` failures.
-    fn failed_since(&self, seen: u64) -> Result<(), NoCredential> {
+    fn check_failed_since(&self, seen: u64) -> Result<(), NoCredential> {
         match &self.failure {
             Some(failure) if self.failures > seen => Err(failure.clone()),
             _ => Ok(()),
@@ -158,7 +158,7 @@ impl CredentialSource {
     }
 
     /// Returns the credential for a request. Asks the provider unless the last credential is still valid.
-    pub(crate) async fn current(&self) -> Result<Arc<Issued>, NoCredential> {
+    pub(crate) async fn get_or_renew(&self) -> Result<Arc<Issued>, NoCredential> {
         let (mut next, seen) = {
             let state = self.state.lock();
             (state.next(), state.failures)
@@ -167,7 +167,7 @@ impl CredentialSource {
             let _permit = self.renewing.acquire().await;
             {
                 let state = self.state.lock();
-                state.failed_since(seen)?;
+                state.check_failed_since(seen)?;
                 next = state.next();
             }
             if let Next::Renew(reason) = next {
@@ -208,7 +208,7 @@ impl CredentialSource {
             if let Some(newer) = state.newer_than(generation) {
                 return Ok(newer);
             }
-            state.failed_since(seen)?;
+            state.check_failed_since(seen)?;
         }
         self.renew(CredentialReason::Refused { challenge }, Some(refused)).await
     }

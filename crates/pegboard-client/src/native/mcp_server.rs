@@ -52,7 +52,7 @@ pub(super) async fn serve(tools: NativeTools, stream: DuplexStream) {
                         return;
                     }
                 }
-                calls.ended(ended)
+                calls.finish(ended)
             }
         };
         if let Some(response) = response
@@ -118,7 +118,7 @@ impl Calls {
     }
 
     /// The response to the request whose call has ended. A cancelled request gets none.
-    fn ended(&mut self, ended: Result<(tokio::task::Id, Result<Answer, ToolError>), JoinError>) -> Option<Value> {
+    fn finish(&mut self, ended: Result<(tokio::task::Id, Result<Answer, ToolError>), JoinError>) -> Option<Value> {
         let (task, result) = match ended {
             Ok((task, result)) => (task, Some(result)),
             Err(error) if error.is_cancelled() => (error.id(), None),

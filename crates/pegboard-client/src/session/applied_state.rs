@@ -54,7 +54,7 @@ impl AppliedState {
     }
 
     /// Returns the URIs that the server accepted.
-    pub(super) fn accepted(&self) -> BTreeSet<Arc<str>> {
+    pub(super) fn accepted_uris(&self) -> BTreeSet<Arc<str>> {
         let subscriptions = self.subscriptions.borrow();
         let accepted = subscriptions.iter().filter(|(_, (_, result))| result.is_ok());
         accepted.map(|(uri, _)| uri.clone()).collect()

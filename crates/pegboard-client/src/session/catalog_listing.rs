@@ -68,7 +68,7 @@ impl Session {
             limits: &self.limits,
         };
         let listed = lister.list_catalog(scope, configured, before).await;
-        listed.map_err(|fault| fault.masked(self.masker()))
+        listed.map_err(|fault| fault.into_masked(self.masker()))
     }
 
     /// Lists only the tools, within `limit`. The rest of the catalog stays as it was `before`.

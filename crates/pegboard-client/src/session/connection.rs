@@ -152,9 +152,12 @@ impl RpcConnection {
         request: &Request<'_>,
         registered: impl FnOnce(u64),
     ) -> Result<InFlight<'_>, Fault> {
-        let receiver = self.dispatcher.pending().register_for(request.owner.cloned())?;
+        let receiver = self
+            .dispatcher
+            .pending_requests()
+            .register_for(request.owner.cloned())?;
         if request.method == method::SUBSCRIPTIONS_LISTEN {
-            self.dispatcher.pending().mark_stream(receiver.id);
+            self.dispatcher.pending_requests().mark_stream(receiver.id);
         }
         registered(receiver.id);
         let in_flight = InFlight {
@@ -170,9 +173,9 @@ impl RpcConnection {
 
     /// Sends a request and ignores its response. Returns its id, or `None` if the connection has ended.
     pub(super) fn send_and_forget(&self, request: &Request<'_>) -> Option<u64> {
-        let receiver = self.dispatcher.pending().register_for(None).ok()?;
+        let receiver = self.dispatcher.pending_requests().register_for(None).ok()?;
         self.write_request(&self.framing, &receiver, request);
-        self.dispatcher.pending().remove(receiver.id);
+        self.dispatcher.pending_requests().remove(receiver.id);
         Some(receiver.id)
     }
 
@@ -199,7 +202,7 @@ impl RpcConnection {
 
     fn trace(&self, message: &[u8]) {
         if trace::is_enabled() {
-            trace::sent(self.dispatcher.server_name(), self.dispatcher.masker(), message);
+            trace::log_sent(self.dispatcher.server_name(), self.dispatcher.masker(), message);
         }
     }
 
@@ -301,11 +304,11 @@ impl InFlight<'_> {
                 self.is_open = false;
                 response
             }
-            Err(limit) => Err(self.timed_out(limit, patience)),
+            Err(limit) => Err(self.timeout_fault(limit, patience)),
         }
     }
 
-    fn timed_out(&mut self, limit: ExceededLimit, patience: Patience) -> Fault {
+    fn timeout_fault(&mut self, limit: ExceededLimit, patience: Patience) -> Fault {
         let connection = self.connection;
         let kind = FaultKind::TimedOut {
             waited: match limit {
@@ -329,7 +332,7 @@ impl InFlight<'_> {
     fn cancel(&mut self) {
         let (connection, id) = (self.connection, self.receiver.id);
         self.is_open = false;
-        let owner = connection.dispatcher.pending().remove(id);
+        let owner = connection.dispatcher.pending_requests().remove(id);
         let never_sent = self.receiver.delivery.abandon();
         let is_notified = connection.wire.abandon(id);
         if !never_sent && !is_notified && self.is_cancellable {

@@ -139,7 +139,7 @@ impl DesiredState {
     }
 
     /// Watches the desired state.
-    pub(super) fn desired(&self) -> watch::Receiver<Desired> {
+    pub(super) fn watch(&self) -> watch::Receiver<Desired> {
         self.desired.subscribe()
     }
 
@@ -313,7 +313,7 @@ impl fmt::Debug for Subscription {
 impl Subscription {
     /// Keeps a value alive until the subscription is dropped.
     #[doc(hidden)]
-    pub fn keeping(mut self, kept: impl Any + Send + Sync) -> Self {
+    pub fn with_kept(mut self, kept: impl Any + Send + Sync) -> Self {
         self._kept = Some(Box::new(kept));
         self
     }
@@ -375,7 +375,7 @@ mod tests {
     #[tokio::test]
     async fn a_resource_is_desired_until_its_last_subscriber_is_dropped() {
         let desired_state = desired_state();
-        let mut desired = desired_state.desired();
+        let mut desired = desired_state.watch();
         let first = desired_state.subscribe("a:b", "a:b").unwrap();
         let second = desired_state.subscribe("a:b", "a:b").unwrap();
         assert!(desired.borrow_and_update().subscriptions.contains_key("a:b"));
@@ -388,7 +388,7 @@ mod tests {
     #[test]
     fn the_lowest_wanted_level_is_desired_and_rises_again() {
         let desired_state = desired_state();
-        let level = || desired_state.desired().borrow().level.map(|desired| desired.level);
+        let level = || desired_state.watch().borrow().level.map(|desired| desired.level);
         assert_eq!(level(), None);
         let (warning, first) = desired_state.want_level(LogLevel::Warning);
         let (debug, second) = desired_state.want_level(LogLevel::Debug);
@@ -411,7 +411,7 @@ mod tests {
     fn no_level_is_desired_when_none_is_wanted_any_more() {
         let desired_state = desired_state();
         drop(desired_state.want_level(LogLevel::Debug));
-        assert_eq!(desired_state.desired().borrow().level, None);
+        assert_eq!(desired_state.watch().borrow().level, None);
     }
 
     #[tokio::test]

@@ -23,7 +23,7 @@ impl Fault {
     /// What is wrong, as data. `is_process` tells whether the server is a process of this program.
     pub fn diagnosis(&self, stage: Stage, is_process: bool) -> Diagnosis {
         match &self.kind {
-            FaultKind::Error(error) => refused(stage, error.code),
+            FaultKind::Error(error) => diagnose_error_response(stage, error.code),
             FaultKind::Wire(failure) | FaultKind::Dial(DialError::Failed(failure)) => {
                 diagnose_wire(&failure.kind, stage, is_process)
             }
@@ -43,7 +43,7 @@ impl Fault {
             FaultKind::Unreadable(response) => match response.flaw {
                 Flaw::EndlessList => Diagnosis::new(Code::ListEndless, Step::List, Cause::Response),
                 Flaw::NoVersion => Diagnosis::new(Code::ProtocolUnsupported, Step::Handshake, Cause::Version),
-                Flaw::Malformed => unusable(stage, is_process),
+                Flaw::Malformed => diagnose_unusable_response(stage, is_process),
             },
             FaultKind::NoVersion(_) => Diagnosis::new(Code::ProtocolUnsupported, Step::Handshake, Cause::Version),
         }
@@ -64,7 +64,7 @@ impl WireEnd {
             EndReason::Flood { lines, .. } => {
                 Diagnosis::new(Code::StdoutFlood, Step::Spawn, Cause::Output { lines: *lines })
             }
-            EndReason::Protocol(_) => unusable(stage, is_process),
+            EndReason::Protocol(_) => diagnose_unusable_response(stage, is_process),
             EndReason::TooLarge(_) => Diagnosis::new(Code::AnswerTooLarge, step_of(stage), Cause::Limit),
             EndReason::Closed => Diagnosis::new(Code::Closed, step_of(stage), Cause::State),
             // A process that closes its output will not answer any more.
@@ -72,7 +72,7 @@ impl WireEnd {
                 Diagnosis::new(Code::ExitsAtStart, Step::Spawn, Cause::Connection)
             }
             EndReason::Eof | EndReason::Broken(_) | EndReason::Stalled(_) | EndReason::Replaced(_) => {
-                lost(stage, is_process)
+                diagnose_lost_connection(stage, is_process)
             }
         }
     }
@@ -99,7 +99,7 @@ fn step_of(stage: Stage) -> Step {
 }
 
 /// The server answered with an error response.
-fn refused(stage: Stage, code: i64) -> Diagnosis {
+fn diagnose_error_response(stage: Stage, code: i64) -> Diagnosis {
     let what = match stage {
         Stage::Handshake => Code::HandshakeRefused,
         Stage::List => Code::ListFailed,
@@ -109,7 +109,7 @@ fn refused(stage: Stage, code: i64) -> Diagnosis {
 }
 
 /// The server answered with something that is no response.
-fn unusable(stage: Stage, is_process: bool) -> Diagnosis {
+fn diagnose_unusable_response(stage: Stage, is_process: bool) -> Diagnosis {
     let code = match stage {
         Stage::Handshake if is_process => Code::StartFailed,
         Stage::Handshake => Code::NotMcp,
@@ -120,7 +120,7 @@ fn unusable(stage: Stage, is_process: bool) -> Diagnosis {
 }
 
 /// The connection was open and is lost.
-fn lost(stage: Stage, is_process: bool) -> Diagnosis {
+fn diagnose_lost_connection(stage: Stage, is_process: bool) -> Diagnosis {
     let (code, step) = match stage {
         Stage::Call => (Code::ConnectionLost, Step::Call),
         Stage::Handshake | Stage::List if is_process => (Code::StartFailed, Step::Spawn),
@@ -158,7 +158,7 @@ fn diagnose_spawn(error: &SpawnError) -> Diagnosis {
 fn diagnose_wire(kind: &FailureKind, stage: Stage, is_process: bool) -> Diagnosis {
     match kind {
         FailureKind::Connect(fault) => diagnose_connect(*fault),
-        FailureKind::ConnectionLost | FailureKind::SessionGone => lost(stage, is_process),
+        FailureKind::ConnectionLost | FailureKind::SessionGone => diagnose_lost_connection(stage, is_process),
         FailureKind::TooLarge => Diagnosis::new(Code::AnswerTooLarge, step_of(stage), Cause::Limit),
         FailureKind::NoRoom => Diagnosis::new(Code::Overloaded, step_of(stage), Cause::Limit),
         // The only process that is refused for lack of room is one too many.
@@ -166,7 +166,7 @@ fn diagnose_wire(kind: &FailureKind, stage: Stage, is_process: bool) -> Diagnosi
             Diagnosis::new(Code::BoardFull, Step::Spawn, Cause::Limit)
         }
         FailureKind::Busy => Diagnosis::new(Code::Overloaded, step_of(stage), Cause::Limit),
-        FailureKind::Protocol => unusable(stage, is_process),
+        FailureKind::Protocol => diagnose_unusable_response(stage, is_process),
         FailureKind::NeedsAuth => Diagnosis::new(Code::SignInNeeded, Step::SignIn, Cause::HttpStatus { status: 401 }),
         FailureKind::Forbidden => Diagnosis::new(Code::Forbidden, Step::SignIn, Cause::HttpStatus { status: 403 }),
         FailureKind::NoCredential(remedy) => {
@@ -180,7 +180,7 @@ fn diagnose_wire(kind: &FailureKind, stage: Stage, is_process: bool) -> Diagnosi
             };
             Diagnosis::new(code, Step::SignIn, Cause::Credential)
         }
-        FailureKind::Rpc(error) => refused(stage, error.code),
+        FailureKind::Rpc(error) => diagnose_error_response(stage, error.code),
         FailureKind::Status { code, .. } => diagnose_status(*code, stage),
     }
 }

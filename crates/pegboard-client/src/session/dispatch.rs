@@ -97,7 +97,7 @@ impl Dispatcher {
         (Arc::new(dispatcher), receiver)
     }
 
-    pub(super) fn pending(&self) -> &PendingRequests {
+    pub(super) fn pending_requests(&self) -> &PendingRequests {
         &self.pending
     }
 
@@ -145,7 +145,7 @@ impl Dispatcher {
     fn dispatch(&self, message: &Bytes, origin: MessageOrigin) -> Option<u64> {
         self.liveness.note_message();
         if trace::is_enabled() {
-            trace::received(&self.server, &self.masker, message);
+            trace::log_received(&self.server, &self.masker, message);
         }
         match message.first() {
             Some(b'[') if self.rules.accepts_batches() => self.dispatch_batch(message, origin),
@@ -158,7 +158,7 @@ impl Dispatcher {
     fn dispatch_batch(&self, batch: &Bytes, origin: MessageOrigin) -> Option<u64> {
         let parts: Vec<&RawValue> = match serde_json::from_slice(batch) {
             Ok(parts) => parts,
-            Err(error) => return self.malformed(batch, &error.to_string(), origin),
+            Err(error) => return self.fail_malformed(batch, &error.to_string(), origin),
         };
         let completed = parts
             .iter()
@@ -189,17 +189,17 @@ impl Dispatcher {
                 self.note_unexpected("a batch inside a batch");
                 return None;
             }
-            _ => return self.malformed(message, "it is no object", origin),
+            _ => return self.fail_malformed(message, "it is no object", origin),
         }
         if let Some((id, response)) = Response::recognize(message) {
             return self.complete(id, Ok(response), origin);
         }
         let incoming = match json_rpc::parse(message) {
             Ok(incoming) => incoming,
-            Err(error) => return self.malformed(message, &error.to_string(), origin),
+            Err(error) => return self.fail_malformed(message, &error.to_string(), origin),
         };
         if incoming.method.is_some() && (incoming.result.is_some() || incoming.error.is_some()) {
-            return self.malformed(message, "it is a request and a response at once", origin);
+            return self.fail_malformed(message, "it is a request and a response at once", origin);
         }
         match (&incoming.method, incoming.id) {
             (Some(method), Some(id)) => {
@@ -222,7 +222,7 @@ impl Dispatcher {
         let result = json_rpc::outcome(incoming);
         self.complete(
             id,
-            result.map(|result| Response::verified(message, result.get())),
+            result.map(|result| Response::from_verified(message, result.get())),
             origin,
         )
     }
@@ -248,7 +248,7 @@ impl Dispatcher {
     }
 
     /// Fails the request that a malformed message seems to respond to.
-    fn malformed(&self, message: &[u8], why: &str, origin: MessageOrigin) -> Option<u64> {
+    fn fail_malformed(&self, message: &[u8], why: &str, origin: MessageOrigin) -> Option<u64> {
         match json_rpc::lenient_id(message) {
             Some(id) if origin.may_respond_to(id) && self.pending.resolve(id, Err(Fault::unreadable(why))) => Some(id),
             _ => {
@@ -390,12 +390,12 @@ impl Dispatcher {
         tracing::debug!(server = %self.server, strays = unexpected, what, "a message that fits nothing");
         if unexpected >= MAX_UNEXPECTED {
             let text = format!("it sent too many messages that fit nothing; the last was {what}");
-            self.ended(WireEnd::new(EndReason::Protocol(text)));
+            self.report_end(WireEnd::new(EndReason::Protocol(text)));
         }
     }
 
     /// Fails the request whose response the wire could not deliver, by the id in the first or last bytes of the message.
-    fn undeliverable(&self, head: &[u8], tail: &[u8], failure: WireFailure, what: &str) {
+    fn fail_undeliverable(&self, head: &[u8], tail: &[u8], failure: WireFailure, what: &str) {
         let id = json_rpc::find_id(head, tail);
         if !id.is_some_and(|id| self.pending.resolve(id, Err(failure.into()))) {
             self.note_unexpected(what);
@@ -415,12 +415,12 @@ impl Inbox for Dispatcher {
     fn too_long(&self, head: &[u8], tail: &[u8], limit: usize) {
         let text = format!("the answer is larger than {limit} bytes");
         let failure = WireFailure::new(FailureKind::TooLarge, Sent::Maybe, text);
-        self.undeliverable(head, tail, failure, "a message that is too large");
+        self.fail_undeliverable(head, tail, failure, "a message that is too large");
     }
 
     fn no_room(&self, head: &[u8], tail: &[u8], no_room: NoRoom) {
         let failure = WireFailure::new(FailureKind::NoRoom, Sent::Maybe, no_room.to_string());
-        self.undeliverable(head, tail, failure, "a message for which there is no room");
+        self.fail_undeliverable(head, tail, failure, "a message for which there is no room");
     }
 
     fn budget(&self) -> ByteBudget {
@@ -431,7 +431,7 @@ impl Inbox for Dispatcher {
         self.pending.contains(id)
     }
 
-    fn failed(&self, id: u64, failure: WireFailure) {
+    fn report_failure(&self, id: u64, failure: WireFailure) {
         let fault = match failure.kind {
             FailureKind::Rpc(error) => (*error).into(),
             _ => failure.into(),
@@ -439,7 +439,7 @@ impl Inbox for Dispatcher {
         self.pending.resolve(id, Err(fault));
     }
 
-    fn shown(&self, text: &str) -> String {
+    fn mask_output(&self, text: &str) -> String {
         self.masker.text(text).into_owned()
     }
 
@@ -447,7 +447,7 @@ impl Inbox for Dispatcher {
         self.server.as_str()
     }
 
-    fn ended(&self, end: WireEnd) {
+    fn report_end(&self, end: WireEnd) {
         self.pending.end(end);
     }
 }

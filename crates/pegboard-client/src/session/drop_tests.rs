@@ -81,7 +81,7 @@ fn nothing_is_left(session: &Session, what: &str) {
         .map_or(0, |notifications| notifications.subscribed_tasks());
     assert_eq!(
         (
-            dispatcher.pending().count(),
+            dispatcher.pending_requests().count(),
             dispatcher.progress().count(),
             dispatcher.calls().count(),
             tasks
@@ -210,7 +210,7 @@ async fn reconciliation_can_be_dropped_and_resumed_at_any_time() {
         for polls in 0..20 {
             assert!(!ends_within(polls, session.reconcile()).await);
             assert_eq!(
-                session.connection.dispatcher().pending().count(),
+                session.connection.dispatcher().pending_requests().count(),
                 0,
                 "after {polls} polls"
             );

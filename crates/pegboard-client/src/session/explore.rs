@@ -26,7 +26,7 @@ impl Wire for Silence {
     fn send(&self, _message: Outgoing) {}
 
     fn close(&self) -> Boxed<'_, ()> {
-        self.0.ended(WireEnd::new(EndReason::Closed));
+        self.0.report_end(WireEnd::new(EndReason::Closed));
         Box::pin(std::future::ready(()))
     }
 }
@@ -64,7 +64,7 @@ impl Session {
     /// Ends the connection, as if the server had closed it.
     #[doc(hidden)]
     pub fn end(&self) {
-        self.connection.dispatcher().ended(WireEnd::new(EndReason::Eof));
+        self.connection.dispatcher().report_end(WireEnd::new(EndReason::Eof));
     }
 }
 

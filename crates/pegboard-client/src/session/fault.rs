@@ -122,7 +122,7 @@ impl Fault {
     }
 
     /// Masks the secrets in the text that came from the server.
-    pub(super) fn masked(mut self, masker: &ServerMasker) -> Self {
+    pub(super) fn into_masked(mut self, masker: &ServerMasker) -> Self {
         match &mut self.kind {
             FaultKind::Error(error) => error.hide(masker),
             FaultKind::Wire(failure) => failure.hide(masker),

@@ -58,7 +58,7 @@ impl Session {
         };
         let response = self.send_in_rounds::<CallResult>(&mut request, Params::default).await;
         request.complete_if(&response);
-        match response.map_err(|fault| fault.masked(self.masker()))? {
+        match response.map_err(|fault| fault.into_masked(self.masker()))? {
             FinalResponse::Result(CallResult { raw: Some(raw), .. }) => Ok(*raw),
             FinalResponse::Result(_) | FinalResponse::Task(_) => Err(Fault::unreadable("the result is no object")),
         }

@@ -34,7 +34,7 @@ pub fn receive(message: &[u8], batches: bool) -> Option<Received> {
     dispatcher.rules().accept_batches(batches);
     let mut receivers = Vec::new();
     for _ in 0..PENDING {
-        receivers.push(dispatcher.pending().register().ok()?);
+        receivers.push(dispatcher.pending_requests().register().ok()?);
     }
     dispatcher.message(Bytes::copy_from_slice(message));
     let mut received = Received::default();

@@ -77,7 +77,7 @@ pub async fn connect(spec: &Spec, limit: Duration, tasks: &TaskTracker) -> Resul
                 let sse = Target::Configured(Box::new(Transport::sse(endpoint.clone())));
                 attempt.over_http(remembered, Some(sse)).await
             }
-            RemoteKind::Sse => attempt.connect_legacy().await.map(legacy),
+            RemoteKind::Sse => attempt.connect_legacy().await.map(remember_legacy),
         },
     };
     let established = match established {
@@ -97,7 +97,7 @@ pub async fn connect(spec: &Spec, limit: Duration, tasks: &TaskTracker) -> Resul
             Ok(established.into_session(spec, responder))
         }
         Err(fault) => {
-            let fault = fault.masked(&spec.masker);
+            let fault = fault.into_masked(&spec.masker);
             if let Some(fingerprint) = fingerprint {
                 match attempt.is_legacy_known.load(Ordering::Relaxed) {
                     true => spec.memory.remember(&fingerprint, RememberedEra::Legacy),
@@ -187,7 +187,7 @@ impl ConnectAttempt<'_> {
                 Err(fault) if !try_legacy || is_independent_of_era(&fault) => return Err(fault),
                 Err(fault) => {
                     self.is_modern_lost.store(is_lost(&fault), Ordering::Relaxed);
-                    tracing::debug!(fault = %fault.masked(&self.spec.masker), "not in the newest era");
+                    tracing::debug!(fault = %fault.into_masked(&self.spec.masker), "not in the newest era");
                 }
             }
         }
@@ -223,11 +223,11 @@ impl ConnectAttempt<'_> {
     }
 }
 
-fn legacy(established: Established) -> (Established, RememberedEra) {
+fn remember_legacy(established: Established) -> (Established, RememberedEra) {
     (established, RememberedEra::Legacy)
 }
 
-fn modern(established: Established) -> (Established, RememberedEra) {
+fn remember_modern(established: Established) -> (Established, RememberedEra) {
     (established, RememberedEra::Modern)
 }
 

@@ -75,8 +75,8 @@ impl InputAnswers<'_> {
         let mut responses = Map::new();
         for (key, request) in requests {
             let InputRequest { method, params } = serde_json::from_str(request.get()).unwrap_or_default();
-            let params = RequestParams::parse(params.as_deref()).named(Some(key.clone()));
-            let asked = self.responder.asked(on_behalf);
+            let params = RequestParams::parse(params.as_deref()).with_name(Some(key.clone()));
+            let asked = self.responder.select_host(on_behalf);
             let responding = self.responder.respond_directly(&method, params, asked);
             let response = patience.total.run(responding).await;
             match response.map_err(|_| Fault::timed_out(started))? {
@@ -107,7 +107,7 @@ impl InputAnswers<'_> {
         }
         let eliciting = async {
             for request in requests {
-                let asked = self.responder.asked(on_behalf);
+                let asked = self.responder.select_host(on_behalf);
                 match self.responder.elicit_url(request, asked).await {
                     Ok((ElicitAnswer::Finished, _)) => {}
                     Ok((ElicitAnswer::Accept(_), Some(id))) => match self.notifications {

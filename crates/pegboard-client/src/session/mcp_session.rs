@@ -94,7 +94,7 @@ impl Session {
     async fn probe_with(&self, method: &'static str, deadline: Deadline) -> Result<(), Fault> {
         let request = Request::new(method, Params::default());
         let result = self.connection.request(request, Patience::until(deadline)).await;
-        result.map(|_| ()).map_err(|fault| fault.masked(self.masker()))
+        result.map(|_| ()).map_err(|fault| fault.into_masked(self.masker()))
     }
 
     /// The masker for this server's messages.
@@ -132,12 +132,12 @@ impl Session {
 
     /// Waits for the end of the session.
     pub async fn ended(&self) -> WireEnd {
-        self.connection.dispatcher().pending().until_ended().await
+        self.connection.dispatcher().pending_requests().until_ended().await
     }
 
     /// Accepts no more requests, and fails those in flight with `reason`. Those that were not sent can be retried in the next session.
     pub fn abort(&self, reason: WireEnd) {
-        self.connection.dispatcher().ended(reason);
+        self.connection.dispatcher().report_end(reason);
     }
 
     /// Closes the session, and waits until its tasks and processes have ended.

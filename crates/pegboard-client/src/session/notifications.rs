@@ -114,7 +114,7 @@ impl Notifications {
                 self.tasks.receive(params, &self.masker);
                 self.task_status(params);
             }
-            _ => self.other(method, params, source.audience),
+            _ => self.publish_other(method, params, source.audience),
         }
     }
 
@@ -124,7 +124,7 @@ impl Notifications {
     }
 
     fn task_status(&self, params: &str) {
-        if let Some(params) = self.published(params)
+        if let Some(params) = self.parse_published(params)
             && let Some(id) = params.get("taskId").and_then(Value::as_str)
         {
             let id = id.to_owned();
@@ -132,11 +132,11 @@ impl Notifications {
         }
     }
 
-    fn other(&self, method: &str, params: &str, audience: Audience) {
+    fn publish_other(&self, method: &str, params: &str, audience: Audience) {
         let shown = self.masker.text(method);
         tracing::debug!(server = %self.server, method = %shown.escape_debug(), "notification");
         if method.len() <= MAX_METHOD
-            && let Some(params) = self.published(params)
+            && let Some(params) = self.parse_published(params)
         {
             let method = shown.into_owned();
             self.desired_state
@@ -146,7 +146,7 @@ impl Notifications {
 
     /// Parses the params of a notification that is published, and masks them. Returns `None` without subscribers, and for params that are too long or
     /// no object.
-    fn published(&self, params: &str) -> Option<Value> {
+    fn parse_published(&self, params: &str) -> Option<Value> {
         if params.len() > MAX_LOG || !self.desired_state.has_subscribers() {
             return None;
         }

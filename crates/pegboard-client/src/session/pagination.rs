@@ -172,14 +172,14 @@ impl Pages<'_> {
         match next {
             Some(_) if self.items > self.lister.limits.max_items => {
                 self.truncate_surplus(&mut items);
-                partial.catalog.warnings.push(self.left_out_rest());
+                partial.catalog.warnings.push(self.rest_warning());
             }
             Some(_) if self.count >= self.lister.limits.max_pages => {
-                partial.catalog.warnings.push(self.left_out_pages());
+                partial.catalog.warnings.push(self.pages_warning());
             }
             None => {
                 let (surplus, all) = (self.truncate_surplus(&mut items), self.items);
-                let warning = (surplus > 0).then(|| self.left_out(&format!("{surplus} of {all} {}", self.key)));
+                let warning = (surplus > 0).then(|| self.left_out_warning(&format!("{surplus} of {all} {}", self.key)));
                 partial.catalog.warnings.extend(warning);
             }
             Some(cursor) => {
@@ -212,13 +212,13 @@ impl Pages<'_> {
     }
 
     /// The warning about a list with further pages.
-    fn left_out_rest(&self) -> ListWarning {
+    fn rest_warning(&self) -> ListWarning {
         let (key, limit) = (self.key, self.lister.limits.max_items);
-        self.left_out(&format!("the {key} after the first {limit}"))
+        self.left_out_warning(&format!("the {key} after the first {limit}"))
     }
 
     /// The warning about a list with more pages than are listed.
-    fn left_out_pages(&self) -> ListWarning {
+    fn pages_warning(&self) -> ListWarning {
         let (key, count, items) = (self.key, self.count, self.items);
         let message = format!(
             "the {key} after the first {items} were left out: the list has further pages, and the limit is {count} (`max_pages` of the server)"
@@ -226,7 +226,7 @@ impl Pages<'_> {
         ListWarning::new(Code::ListWarning, message)
     }
 
-    fn left_out(&self, what: &str) -> ListWarning {
+    fn left_out_warning(&self, what: &str) -> ListWarning {
         let limit = self.lister.limits.max_items;
         let message = format!("{what} were left out: the limit is {limit} (`max_items` of the server)");
         ListWarning::new(Code::ListWarning, message)

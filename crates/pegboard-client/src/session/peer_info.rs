@@ -28,7 +28,7 @@ pub struct PeerInfo {
 
 impl PeerInfo {
     /// Masks the secrets in the server's texts. Capabilities are masked where they are shown.
-    pub(super) fn masked(mut self, masker: &ServerMasker) -> Self {
+    pub(super) fn into_masked(mut self, masker: &ServerMasker) -> Self {
         masker.hide_in(&mut self.instructions);
         if let Some(info) = &mut self.info {
             masker.hide(&mut info.name);

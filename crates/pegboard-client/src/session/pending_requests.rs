@@ -149,11 +149,11 @@ impl PendingRequests {
         {
             // Masking a long text would block the reader of the wire. The caller waits within its own deadline.
             let masker = self.masker.clone();
-            tokio::task::spawn_blocking(move || slot.response.send(Err(fault.masked(&masker))));
+            tokio::task::spawn_blocking(move || slot.response.send(Err(fault.into_masked(&masker))));
             return true;
         }
         // Fails if the caller has just dropped its receiver; the response is then discarded.
-        slot.response.send(Err(fault.masked(&self.masker))).is_ok()
+        slot.response.send(Err(fault.into_masked(&self.masker))).is_ok()
     }
 
     /// Fails all pending requests and accepts no more. Only the first call has an effect.

@@ -85,7 +85,7 @@ impl Reconciler<'_> {
     }
 
     async fn reconcile_by_requests(&self) -> Infallible {
-        let mut watch = self.desired_state.desired();
+        let mut watch = self.desired_state.watch();
         let mut last_roots = None;
         let mut is_first = true;
         loop {
@@ -112,7 +112,7 @@ impl Reconciler<'_> {
                 .notify(notification::ROOTS_LIST_CHANGED, Params::default())
                 .await;
             if let Err(fault) = sent {
-                tracing::debug!(fault = %fault.masked(self.masker()), "the server was not told of its new roots");
+                tracing::debug!(fault = %fault.into_masked(self.masker()), "the server was not told of its new roots");
             }
         }
         *last = Some(now);
@@ -187,7 +187,7 @@ impl Reconciler<'_> {
     /// Keeps one `subscriptions/listen` request open, which the newest era requires for notifications. It is replaced when the desired
     /// subscriptions change, and retried when it ends. The catalog is then listed again, because notifications may have been missed.
     async fn reconcile_by_listening(&self) -> Infallible {
-        let mut watch = self.desired_state.desired();
+        let mut watch = self.desired_state.watch();
         let mut backoff = MIN_LISTEN_BACKOFF;
         let mut publishes_all = true;
         loop {
@@ -309,7 +309,7 @@ impl Reconciler<'_> {
 
     /// Records which subscriptions the server has accepted: all of them, if it does not acknowledge the stream.
     fn record_accepted(&self, revisions: &Revisions, accepted: Option<&[String]>, publishes_all: bool) {
-        let before = self.applied.accepted();
+        let before = self.applied.accepted_uris();
         let mut applied = BTreeMap::new();
         for (uri, revision) in revisions {
             let is_accepted = accepted.is_none_or(|accepted| accepted.iter().any(|other| **other == **uri));

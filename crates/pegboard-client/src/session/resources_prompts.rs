@@ -61,7 +61,7 @@ impl Session {
     pub async fn read_resource(&self, uri: &str, on_behalf: OnBehalf<'_>) -> Result<Vec<ResourceContents>, Fault> {
         let params = || Params::default().with("uri", uri);
         let request = self.rounds_request(method::RESOURCES_READ, uri, on_behalf);
-        let result: ReadResult = self.masked(self.send_for_result(request, params).await)?;
+        let result: ReadResult = self.mask_fault(self.send_for_result(request, params).await)?;
         let contents = result.contents;
         let mut contents = contents.ok_or_else(|| Fault::unreadable("`contents` is missing"))?;
         self.mask_blocking(move |masker| {
@@ -80,7 +80,7 @@ impl Session {
     ) -> Result<FilledPrompt, Fault> {
         let params = || Params::default().with("name", name).with("arguments", arguments);
         let request = self.rounds_request(method::PROMPTS_GET, name, on_behalf);
-        let result: PromptResult = self.masked(self.send_for_result(request, params).await)?;
+        let result: PromptResult = self.mask_fault(self.send_for_result(request, params).await)?;
         let Some(messages) = result.messages else {
             return Err(Fault::unreadable("`messages` is missing"));
         };
@@ -124,7 +124,7 @@ impl Session {
         let mut sent = self.connection.send_request(&request, registered)?;
         let result = sent.response(self.patience()).await?.result()?;
         in_flight.iter_mut().for_each(CallInFlight::complete);
-        let mut completion = self.masked(parse_result::<CompleteResult>(&result))?.completion;
+        let mut completion = self.mask_fault(parse_result::<CompleteResult>(&result))?.completion;
         if completion.values.len() > MAX_VALUES {
             completion.values.truncate(MAX_VALUES);
             completion.has_more = Some(true);
@@ -134,8 +134,8 @@ impl Session {
     }
 
     /// Masks the secrets in a fault.
-    fn masked<T>(&self, result: Result<T, Fault>) -> Result<T, Fault> {
-        result.map_err(|fault| fault.masked(self.masker()))
+    fn mask_fault<T>(&self, result: Result<T, Fault>) -> Result<T, Fault> {
+        result.map_err(|fault| fault.into_masked(self.masker()))
     }
 
     fn rounds_request<'a>(&self, method: &'static str, about: &'a str, on_behalf: OnBehalf<'a>) -> RoundsRequest<'a> {

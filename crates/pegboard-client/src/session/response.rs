@@ -22,7 +22,7 @@ pub(super) struct Response {
 
 impl Response {
     /// Creates a response from a message that was parsed as a whole.
-    pub(super) fn verified(message: &Bytes, result: &str) -> Self {
+    pub(super) fn from_verified(message: &Bytes, result: &str) -> Self {
         Self {
             message: message.slice_ref(result.as_bytes()),
             result: 0..result.len(),

@@ -74,7 +74,7 @@ pub struct Task {
 
 impl Task {
     /// Parses the task in a response. Returns `None` if a server that should create a task sent a result instead.
-    pub(super) fn created(response: &[u8], era: Era) -> Result<Option<Self>, Fault> {
+    pub(super) fn parse_created(response: &[u8], era: Era) -> Result<Option<Self>, Fault> {
         #[derive(Deserialize)]
         struct Created {
             #[serde(default)]
@@ -93,7 +93,7 @@ impl Task {
     }
 
     /// Masks the secrets in the status message and the error. The result and the input requests are masked where they are used.
-    pub(super) fn masked(mut self, masker: &ServerMasker) -> Self {
+    pub(super) fn into_masked(mut self, masker: &ServerMasker) -> Self {
         masker.hide_in(&mut self.state.message);
         if let Some(error) = &mut self.error {
             error.hide(masker);
@@ -179,7 +179,7 @@ impl Tasks<'_> {
         if has_ended && let Some(call) = &mut context.in_flight {
             call.complete();
         }
-        result.map_err(|fault| fault.masked(self.session.masker()))
+        result.map_err(|fault| fault.into_masked(self.session.masker()))
     }
 
     async fn poll(
@@ -269,8 +269,8 @@ impl Tasks<'_> {
     async fn request_state(self, request: Request<'_>, patience: Patience) -> Result<Task, Fault> {
         let result = self.session.connection.request(request, patience).await?;
         match parse_result::<Task>(&result) {
-            Ok(task) => Ok(task.masked(self.session.masker())),
-            Err(fault) => Err(fault.masked(self.session.masker())),
+            Ok(task) => Ok(task.into_masked(self.session.masker())),
+            Err(fault) => Err(fault.into_masked(self.session.masker())),
         }
     }
 
@@ -471,11 +471,15 @@ mod tests {
     #[test]
     fn a_task_is_parsed_in_the_form_of_both_eras() {
         let legacy = br#"{"task":{"taskId":"a","status":"working","pollInterval":20,"ttl":null}}"#;
-        let task = Task::created(legacy, Era::Legacy).unwrap().unwrap();
+        let task = Task::parse_created(legacy, Era::Legacy).unwrap().unwrap();
         assert_eq!((task.id.as_str(), task.poll_interval()), ("a", MIN_POLL_INTERVAL));
         let modern = br#"{"resultType":"task","taskId":"b","status":"input_required","statusMessage":"m","pollIntervalMs":5000}"#;
-        let task = Task::created(modern, Era::Modern).unwrap().unwrap();
-        assert!(Task::created(br#"{"content":[]}"#, Era::Legacy).unwrap().is_none());
+        let task = Task::parse_created(modern, Era::Modern).unwrap().unwrap();
+        assert!(
+            Task::parse_created(br#"{"content":[]}"#, Era::Legacy)
+                .unwrap()
+                .is_none()
+        );
         assert_eq!(task.state.status, TaskStatus::InputRequired);
         assert_eq!(
             (task.state.message.as_deref(), task.poll_interval()),
@@ -486,7 +490,7 @@ mod tests {
             r#"{"taskId":"a","status":"lazy"}"#,
             "[]",
         ] {
-            assert!(Task::created(wrong.as_bytes(), Era::Modern).is_err(), "{wrong}");
+            assert!(Task::parse_created(wrong.as_bytes(), Era::Modern).is_err(), "{wrong}");
         }
     }
 }

@@ -92,7 +92,7 @@ impl Session {
     /// Calls a tool and waits for the response: a result or a task.
     pub async fn start_call(&self, call: Call<'_>) -> Result<CallResponse, Fault> {
         let response = self.send_call(call).await;
-        response.map_err(|fault| fault.masked(self.masker()))
+        response.map_err(|fault| fault.into_masked(self.masker()))
     }
 
     async fn send_call(&self, call: Call<'_>) -> Result<CallResponse, Fault> {
@@ -127,13 +127,13 @@ impl Session {
         request.complete_if(&response);
         Ok(match response? {
             FinalResponse::Result(result) => CallResponse::Result(result),
-            FinalResponse::Task(task) => match Task::created(&task, self.peer.era)? {
+            FinalResponse::Task(task) => match Task::parse_created(&task, self.peer.era)? {
                 Some(task) => {
                     let context = TaskContext {
                         progress: request.progress,
                         in_flight: request.in_flight,
                     };
-                    CallResponse::Task(Box::new(task.masked(self.masker())), context)
+                    CallResponse::Task(Box::new(task.into_masked(self.masker())), context)
                 }
                 None => CallResponse::Result(parse_result(&task)?),
             },

@@ -18,12 +18,12 @@ const INPUT_RESPONSES: &[u8] = b"\"inputResponses\"";
 
 /// Traces a message to the server. The content of one that carries user input is not shown.
 #[cold]
-pub(super) fn sent(server: &ServerName, masker: &ServerMasker, message: &[u8]) {
+pub(super) fn log_sent(server: &ServerName, masker: &ServerMasker, message: &[u8]) {
     if message
         .windows(INPUT_RESPONSES.len())
         .any(|part| part == INPUT_RESPONSES)
     {
-        return sent_user_input(server, "inputResponses", message.len());
+        return log_sent_user_input(server, "inputResponses", message.len());
     }
     let (bytes, text) = (message.len(), show(masker, message));
     tracing::trace!(target: "pegboard::wire", %server, bytes, message = %text, "sent");
@@ -31,13 +31,13 @@ pub(super) fn sent(server: &ServerName, masker: &ServerMasker, message: &[u8]) {
 
 /// Traces a response with user input, without its content.
 #[cold]
-pub(super) fn sent_user_input(server: &ServerName, method: &str, bytes: usize) {
+pub(super) fn log_sent_user_input(server: &ServerName, method: &str, bytes: usize) {
     tracing::trace!(target: "pegboard::wire", %server, bytes, method, "sent an answer of the user");
 }
 
 /// Traces a message from the server.
 #[cold]
-pub(super) fn received(server: &ServerName, masker: &ServerMasker, message: &[u8]) {
+pub(super) fn log_received(server: &ServerName, masker: &ServerMasker, message: &[u8]) {
     let (bytes, text) = (message.len(), show(masker, message));
     tracing::trace!(target: "pegboard::wire", %server, bytes, message = %text, "received");
 }

@@ -37,7 +37,7 @@ pub(super) struct GuardHandle {
 
 impl GuardHandle {
     /// The guard for the next server.
-    pub(super) fn current() -> io::Result<Arc<Self>> {
+    pub(super) fn get_or_launch() -> io::Result<Arc<Self>> {
         if IS_UNSHARED.load(Ordering::Relaxed) {
             return Self::launch();
         }

@@ -160,7 +160,7 @@ fn send_reports(servers: &mut GuardedServers, socket: &UnixStream) -> io::Result
 fn reap(servers: &mut GuardedServers) -> io::Result<()> {
     for _ in 0..MAX_REAPED {
         match wait(WaitOptions::NOHANG) {
-            Ok(Some((pid, status))) => servers.child_exited(pid, status),
+            Ok(Some((pid, status))) => servers.handle_exit(pid, status),
             Err(Errno::INTR) => {}
             Ok(None) | Err(Errno::CHILD) => return Ok(()),
             Err(error) => return Err(error.into()),

@@ -214,7 +214,7 @@ impl GuardedServers {
     }
 
     /// Handles the exit of a child. If it was a server, its descendants are killed, unless they are to stay.
-    pub(super) fn child_exited(&mut self, pid: Pid, status: WaitStatus) {
+    pub(super) fn handle_exit(&mut self, pid: Pid, status: WaitStatus) {
         let pid = pid.as_raw_nonzero().get().cast_unsigned();
         self.tags.remove(&pid);
         let server = self

@@ -141,7 +141,7 @@ fn init(request: RawFd) -> Result<Infallible, Refusal> {
     set_scratch(&mut command, scratch);
     let server = command
         .spawn()
-        .map_err(|error| not_executed(&request.program, &error))?;
+        .map_err(|error| exec_refusal(&request.program, &error))?;
     self_protection::protect_this_process();
     close_streams();
     loop {
@@ -192,10 +192,10 @@ fn set_scratch(command: &mut Command, scratch: Option<&Path>) {
 }
 
 fn execute(mut command: Command, program: &Path) -> Refusal {
-    not_executed(program, &command.exec())
+    exec_refusal(program, &command.exec())
 }
 
-fn not_executed(program: &Path, error: &io::Error) -> Refusal {
+fn exec_refusal(program: &Path, error: &io::Error) -> Refusal {
     format!("`{}` could not be started: {error}", program.display())
 }
 

@@ -12,9 +12,9 @@ const CORE_BYTES: u64 = 1;
 
 /// Sets the limits of a process, by default this one. Processes that it spawns from now on inherit them.
 pub(super) fn set(pid: Option<Pid>, limits: &Rlimits) -> io::Result<()> {
-    for (resource, limit) in wanted(limits) {
+    for (resource, limit) in wanted_limits(limits) {
         if let Some(limit) = limit {
-            prlimit(pid, resource, lowered(getrlimit(resource), limit))?;
+            prlimit(pid, resource, lower_limit(getrlimit(resource), limit))?;
         }
     }
     Ok(())
@@ -28,10 +28,10 @@ pub(crate) fn set_for(pid: u32, limits: &Rlimits) -> io::Result<()> {
 
 /// Sets the default limits of this process in a way that it can undo: its children start with them, and [`lift`] raises them again.
 pub(super) fn set_soft_defaults() -> io::Result<()> {
-    for (resource, limit) in wanted(&Rlimits::DEFAULT) {
+    for (resource, limit) in wanted_limits(&Rlimits::DEFAULT) {
         let now = getrlimit(resource);
         if let Some(limit) = limit {
-            let current = lowered(now, limit).current;
+            let current = lower_limit(now, limit).current;
             setrlimit(resource, Rlimit { current, ..now })?;
         }
     }
@@ -40,7 +40,7 @@ pub(super) fn set_soft_defaults() -> io::Result<()> {
 
 /// Undoes [`set_soft_defaults`] in a child, which may then set other limits.
 pub(super) fn lift() -> io::Result<()> {
-    for (resource, limit) in wanted(&Rlimits::DEFAULT) {
+    for (resource, limit) in wanted_limits(&Rlimits::DEFAULT) {
         if limit.is_some() {
             let maximum = getrlimit(resource).maximum;
             let limit = Rlimit {
@@ -53,7 +53,7 @@ pub(super) fn lift() -> io::Result<()> {
     Ok(())
 }
 
-fn wanted(limits: &Rlimits) -> [(Resource, Option<u64>); 5] {
+fn wanted_limits(limits: &Rlimits) -> [(Resource, Option<u64>); 5] {
     [
         (Resource::Core, Some(CORE_BYTES)),
         (Resource::Nofile, limits.open_files),
@@ -64,7 +64,7 @@ fn wanted(limits: &Rlimits) -> [(Resource, Option<u64>); 5] {
 }
 
 /// The wanted limit, or the current hard limit if that is lower: an unprivileged process cannot raise it.
-fn lowered(now: Rlimit, limit: u64) -> Rlimit {
+fn lower_limit(now: Rlimit, limit: u64) -> Rlimit {
     let limit = now.maximum.map_or(limit, |maximum| maximum.min(limit));
     Rlimit {
         current: Some(limit),

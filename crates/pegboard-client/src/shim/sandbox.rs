@@ -75,7 +75,7 @@ impl Enforcement {
     pub(super) fn restrict(&mut self, plan: &SandboxPlan, scratch: Option<&Path>) -> Result<(), String> {
         match file_access::restrict(plan, scratch) {
             Ok(landlock) => {
-                for (name, why) in landlock.missing() {
+                for (name, why) in landlock.missing_parts() {
                     self.notes(name, why);
                 }
                 if matches!(plan.network, SandboxNetwork::Ports(_)) && !landlock.restricts_tcp() {
@@ -139,7 +139,7 @@ impl SandboxReport {
 
     /// What is in force, once that is known.
     pub(crate) fn status(&self) -> SandboxStatus {
-        let mut status = SandboxStatus::requested(self.requested.as_str());
+        let mut status = SandboxStatus::from_requested(self.requested.as_str());
         let mut bytes = vec![0; MAX_REPORT];
         let length = self.file.read_at(&mut bytes, 0).unwrap_or_default();
         let text = String::from_utf8_lossy(bytes.get(..length).unwrap_or_default());

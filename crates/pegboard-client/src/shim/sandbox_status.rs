@@ -18,7 +18,7 @@ pub struct SandboxStatus {
 impl SandboxStatus {
     /// A sandbox of a server without a process.
     #[doc(hidden)]
-    pub fn requested(requested: &'static str) -> Self {
+    pub fn from_requested(requested: &'static str) -> Self {
         Self {
             requested,
             in_force: None,

@@ -57,7 +57,7 @@ impl ServerHandle {
         let [stdin, stdout, stderr] = streams;
         let files = [file.as_fd(), stdin, stdout, stderr];
         let (guard, (id, state)) = loop {
-            let guard = GuardHandle::current()?;
+            let guard = GuardHandle::get_or_launch()?;
             if let Some(spawned) = guard.spawn(&files)? {
                 break (guard, spawned);
             }

@@ -146,7 +146,7 @@ impl ByteBudget {
     }
 
     /// How many bytes are in use.
-    pub fn used(&self) -> usize {
+    pub fn used_bytes(&self) -> usize {
         let units = self.0.units.load(Ordering::Relaxed);
         units.saturating_sub(self.0.free.available_permits()) * UNIT
     }

@@ -35,14 +35,14 @@ impl ConnectionCredentials {
     }
 
     /// Returns the credential for a request.
-    pub(super) async fn current(&self) -> Result<Arc<Issued>, WireFailure> {
-        self.known(self.source.current().await)
+    pub(super) async fn get_or_renew(&self) -> Result<Arc<Issued>, WireFailure> {
+        self.make_known(self.source.get_or_renew().await)
     }
 
     /// Returns the credential for a process that is about to start.
     pub(super) async fn current_within(&self, limit: Duration) -> Result<Arc<Issued>, WireFailure> {
-        let issued = tokio::time::timeout(limit, self.source.current()).await;
-        self.known(issued.unwrap_or_else(|_| {
+        let issued = tokio::time::timeout(limit, self.source.get_or_renew()).await;
+        self.make_known(issued.unwrap_or_else(|_| {
             let text = "the program's credential provider did not answer before the start's time was over";
             Err(self.source.failure(text.to_owned()))
         }))
@@ -56,7 +56,7 @@ impl ConnectionCredentials {
         response: &http::HeaderMap,
     ) -> Result<Option<Arc<Issued>>, WireFailure> {
         let challenge = challenge(response);
-        let issued = self.known(self.source.after_refusal(refused, challenge.as_deref()).await)?;
+        let issued = self.make_known(self.source.after_refusal(refused, challenge.as_deref()).await)?;
         let is_as_before = refused.headers().is_empty() && issued.headers().is_empty();
         Ok((!is_as_before).then_some(issued))
     }
@@ -73,13 +73,13 @@ impl ConnectionCredentials {
     }
 
     /// The failure of a credential that cannot be used.
-    pub(super) fn unusable(&self, text: String) -> WireFailure {
-        failed(&self.source.failure(text))
+    pub(super) fn unusable_failure(&self, text: String) -> WireFailure {
+        to_wire_failure(&self.source.failure(text))
     }
 
     /// Makes the masker know a credential before it is sent: the server may repeat it in its first response.
-    fn known(&self, issued: Result<Arc<Issued>, NoCredential>) -> Result<Arc<Issued>, WireFailure> {
-        let issued = issued.map_err(|failure| failed(&failure))?;
+    fn make_known(&self, issued: Result<Arc<Issued>, NoCredential>) -> Result<Arc<Issued>, WireFailure> {
+        let issued = issued.map_err(|failure| to_wire_failure(&failure))?;
         if self.masked.load(Ordering::Acquire) != issued.generation() {
             self.masker.add_issued(issued.secrets());
             self.masked.store(issued.generation(), Ordering::Release);
@@ -88,7 +88,7 @@ impl ConnectionCredentials {
     }
 }
 
-fn failed(failure: &NoCredential) -> WireFailure {
+fn to_wire_failure(failure: &NoCredential) -> WireFailure {
     WireFailure::new(
         FailureKind::NoCredential(failure.remedy().clone()),
         Sent::No,

@@ -40,7 +40,7 @@ impl Delivery {
     }
 
     /// Marks the message as sent: its last byte has been written.
-    pub(crate) fn done(&self) {
+    pub(crate) fn mark_sent(&self) {
         self.stage.store(Self::SENT, Ordering::Release);
     }
 
@@ -102,7 +102,7 @@ mod tests {
         delivery.undo();
         assert_eq!(delivery.sent(), Sent::No);
         assert!(delivery.begin());
-        delivery.done();
+        delivery.mark_sent();
         delivery.undo();
         assert_eq!(delivery.sent(), Sent::Maybe);
     }

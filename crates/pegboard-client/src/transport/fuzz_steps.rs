@@ -60,9 +60,9 @@ impl Inbox for Recorder {
         false
     }
 
-    fn failed(&self, _id: u64, _failure: WireFailure) {}
+    fn report_failure(&self, _id: u64, _failure: WireFailure) {}
 
-    fn ended(&self, _end: WireEnd) {}
+    fn report_end(&self, _end: WireEnd) {}
 }
 
 /// A stream that is always ready and returns at most one chunk per read.
@@ -124,7 +124,7 @@ pub fn parse_events(chunks: &[&[u8]], limit: usize, lenient: bool) -> Events {
                 is_skipped: event.end.is_some(),
             });
         });
-        parsed.most_held = parsed.most_held.max(parser.held());
+        parsed.most_held = parsed.most_held.max(parser.held_bytes());
         if fed.is_err() {
             parsed.too_large = true;
             break;

@@ -49,7 +49,10 @@ impl HelperCredentials {
         };
         let (status, stdout, stderr) = ended.map_err(|error| format!("could not be waited for: {error}"))?;
         if !status.success() {
-            return Err(format!("failed with {status}{}", self.shown(&stdout, &stderr)));
+            return Err(format!(
+                "failed with {status}{}",
+                self.describe_stderr(&stdout, &stderr)
+            ));
         }
         if stdout.len() as u64 > MAX_OUTPUT {
             return Err("printed more than 64 KiB".to_owned());
@@ -88,7 +91,7 @@ impl HelperCredentials {
     }
 
     /// What the program wrote to stderr, without secrets and without what it printed: that may be a part of the headers.
-    fn shown(&self, stdout: &[u8], stderr: &[u8]) -> String {
+    fn describe_stderr(&self, stdout: &[u8], stderr: &[u8]) -> String {
         let text = String::from_utf8_lossy(stderr);
         let masked = self
             .masker

@@ -20,7 +20,7 @@ use super::{
 use pegboard_config::{Endpoint, Limits};
 use session::{HttpSession, OpenRequest};
 
-/// How long [`Wire::established`] waits for the GET stream to open. Some servers send no headers before the first event.
+/// How long [`Wire::on_established`] waits for the GET stream to open. Some servers send no headers before the first event.
 const GET_STREAM_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// A wire over streamable HTTP.
@@ -84,7 +84,7 @@ impl Wire for Http {
         }
     }
 
-    fn established(&self, envelope: &Envelope) -> Boxed<'static, ()> {
+    fn on_established(&self, envelope: &Envelope) -> Boxed<'static, ()> {
         self.session.state.lock().version.clone_from(&envelope.version);
         if envelope.modern.is_some() {
             return Box::pin(std::future::ready(()));
@@ -119,7 +119,7 @@ impl Wire for Http {
             // A server that does not respond to the DELETE must not delay the next session or the end of the program.
             let deleting = tokio::spawn(self.session.clone().delete());
             let _ = tokio::time::timeout(FLUSH_TIMEOUT, deleting).await;
-            self.session.inbox.ended(WireEnd::new(EndReason::Closed));
+            self.session.inbox.report_end(WireEnd::new(EndReason::Closed));
         })
     }
 }

@@ -106,7 +106,7 @@ impl HttpClient {
             .build()
             .map_err(|error| DialError::Setting(with_causes(&error)))?;
         let mut url = endpoint.url.expose().clone();
-        let mut headers = request_headers::configured(endpoint)?;
+        let mut headers = request_headers::build_configured(endpoint)?;
         if let Some(basic) = request_headers::take_userinfo(&mut url) {
             headers.entry(AUTHORIZATION).or_insert(basic);
         }
@@ -150,7 +150,7 @@ impl HttpClient {
         let body = Bytes::from(body);
         let request = |url, is_redirected: bool| {
             let message = if is_redirected {
-                MessageBody::resent(body.clone())
+                MessageBody::for_resend(body.clone())
             } else {
                 // An earlier attempt was refused unprocessed, so the message counts as unsent again.
                 delivery.undo();
@@ -212,7 +212,7 @@ impl HttpClient {
                 .await;
         };
         let request = &request;
-        let issued = credentials.current().await?;
+        let issued = credentials.get_or_renew().await?;
         let response = self
             .send_with(method, url, delivery, (credentials, &issued), request)
             .await?;
@@ -246,7 +246,9 @@ impl HttpClient {
             match issued.proof() {
                 None => Ok(with_headers(url)),
                 Some(proof) => {
-                    let proof = proof.header(method, &url).map_err(|why| credentials.unusable(why))?;
+                    let proof = proof
+                        .header(method, &url)
+                        .map_err(|why| credentials.unusable_failure(why))?;
                     Ok(with_headers(url).header(PROOF_HEADER, proof))
                 }
             }

@@ -43,7 +43,7 @@ impl InProcess {
                 Some(reason) = writing => reason,
             };
             outbox.close();
-            end.ended(WireEnd::new(reason));
+            end.report_end(WireEnd::new(reason));
         });
         tasks.close();
         Self {

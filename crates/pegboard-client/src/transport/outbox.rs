@@ -68,7 +68,7 @@ impl Outbox {
                     let _ = taken.send(Err(failure.clone()));
                 }
                 if let Some(id) = message.id {
-                    inbox.failed(id, failure);
+                    inbox.report_failure(id, failure);
                 }
             }
         }
@@ -79,7 +79,7 @@ impl Outbox {
         loop {
             {
                 let mut queue = self.queue.lock();
-                queue.batch_written();
+                queue.finish_batch();
                 if !queue.messages.is_empty() {
                     queue.take_batch(batch);
                     return true;
@@ -104,7 +104,7 @@ impl Outbox {
         let mut queue = self.queue.lock();
         let dropped = std::mem::take(&mut queue.messages);
         queue.bytes = 0;
-        queue.batch_written();
+        queue.finish_batch();
         drop(queue);
         drop(dropped);
     }
@@ -149,7 +149,7 @@ impl Queue {
     }
 
     /// Releases the permit of the batch that was taken last.
-    fn batch_written(&mut self) {
+    fn finish_batch(&mut self) {
         self.writing = 0;
         byte_budget::shrink(&mut self.permit, self.bytes.saturating_sub(FREE_BYTES));
     }

@@ -9,7 +9,7 @@ use super::dial_error::DialError;
 use pegboard_config::{Auth, Endpoint};
 
 /// The configured headers of every request, including credentials.
-pub(super) fn configured(endpoint: &Endpoint) -> Result<HeaderMap, DialError> {
+pub(super) fn build_configured(endpoint: &Endpoint) -> Result<HeaderMap, DialError> {
     let mut headers = HeaderMap::new();
     for (name, value) in &endpoint.headers {
         let key = HeaderName::from_bytes(name.as_bytes())
@@ -18,7 +18,7 @@ pub(super) fn configured(endpoint: &Endpoint) -> Result<HeaderMap, DialError> {
             tracing::warn!("the header `{name}` of the config is not sent: it is part of the protocol");
             continue;
         }
-        headers.insert(key, sensitive(value.expose(), name)?);
+        headers.insert(key, to_sensitive_value(value.expose(), name)?);
     }
     match &endpoint.auth {
         // These come with each request.
@@ -26,7 +26,7 @@ pub(super) fn configured(endpoint: &Endpoint) -> Result<HeaderMap, DialError> {
         Auth::Bearer(token) => {
             headers.insert(
                 AUTHORIZATION,
-                sensitive(&format!("Bearer {}", token.expose()), "auth.bearer")?,
+                to_sensitive_value(&format!("Bearer {}", token.expose()), "auth.bearer")?,
             );
         }
         Auth::Basic { user, password } => {
@@ -36,7 +36,7 @@ pub(super) fn configured(endpoint: &Endpoint) -> Result<HeaderMap, DialError> {
     Ok(headers)
 }
 
-fn sensitive(value: &str, field: &str) -> Result<HeaderValue, DialError> {
+fn to_sensitive_value(value: &str, field: &str) -> Result<HeaderValue, DialError> {
     let mut value = HeaderValue::from_str(value).map_err(|_| {
         DialError::Setting(format!(
             "the value of `{field}` has characters that a header cannot carry"

@@ -111,7 +111,7 @@ impl Wire for Sse {
         });
     }
 
-    fn established(&self, envelope: &Envelope) -> Boxed<'static, ()> {
+    fn on_established(&self, envelope: &Envelope) -> Boxed<'static, ()> {
         if let Some(version) = &envelope.version {
             self.shared.version.get_or_init(|| version.clone());
         }
@@ -154,14 +154,15 @@ impl SseShared {
         };
         let is_gone = matches!(&result, Err(failure) if failure.kind == FailureKind::SessionGone);
         if let (Some(id), Err(failure)) = (message.id, &result) {
-            self.inbox.failed(id, failure.clone());
+            self.inbox.report_failure(id, failure.clone());
         }
         if let Some(taken) = message.taken {
             let _ = taken.send(result);
         }
         if is_gone {
             let text = "the server does not know our session any more";
-            self.inbox.ended(WireEnd::new(EndReason::Replaced(text.to_owned())));
+            self.inbox
+                .report_end(WireEnd::new(EndReason::Replaced(text.to_owned())));
         }
     }
 
@@ -199,7 +200,7 @@ impl SseShared {
             address.get_or_insert_with(|| Err(WireFailure::new(FailureKind::Protocol, Sent::No, text)));
             is_new
         });
-        self.inbox.ended(WireEnd::new(reason));
+        self.inbox.report_end(WireEnd::new(reason));
     }
 
     async fn read(&self, mut response: Response) -> EndReason {
@@ -221,7 +222,7 @@ impl SseShared {
                 // Falls through to `reserve`, which checks how long the event has held its permit.
                 Err(_) => {}
             }
-            if let Err(no_room) = permit.reserve(parser.held(), limit).await {
+            if let Err(no_room) = permit.reserve(parser.held_bytes(), limit).await {
                 permit.release();
                 parser.skip();
                 refused = Some(no_room);

@@ -93,7 +93,7 @@ impl Parser {
     }
 
     /// How many bytes of the incomplete event are in memory.
-    pub(super) fn held(&self) -> usize {
+    pub(super) fn held_bytes(&self) -> usize {
         self.line.len() + self.event.data.len()
     }
 

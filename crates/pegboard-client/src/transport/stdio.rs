@@ -95,11 +95,13 @@ impl Stdio {
                 let _ = collecting.await;
             }
             let sandbox = process.sandbox();
-            inbox.ended(WireEnd {
+            inbox.report_end(WireEnd {
                 // The report is written before the server's program is started.
                 sandbox: sandbox.map(|status| status.in_force.map_or(EndedSandbox::NotInForce, EndedSandbox::InForce)),
                 // Some programs print errors about their arguments to stdout.
-                stderr: stderr.text(|text| inbox.shown(text)).or_else(|| stdout_noise.text()),
+                stderr: stderr
+                    .text(|text| inbox.mask_output(text))
+                    .or_else(|| stdout_noise.text()),
                 reason,
             });
         });
@@ -118,7 +120,7 @@ fn with_variables(
     for (name, value) in issued.variables() {
         // As in a config, where such a variable needs `allow_loader_env`.
         if is_loader(name) && !command.env.contains_key(name) {
-            return Err(credentials.unusable(format!(
+            return Err(credentials.unusable_failure(format!(
                 "it sets the variable `{}`, which would make the program load code that its command does not name; it is passed on only if \
                  the server's `env` sets it too",
                 name.escape_debug()
@@ -137,7 +139,7 @@ async fn collect_stderr(tail: StderrTail, stderr: impl AsyncRead + Unpin, proces
     };
     tokio::select! {
         biased;
-        () = tail.collect(stderr, inbox.server(), |text| inbox.shown(text)) => {}
+        () = tail.collect(stderr, inbox.server(), |text| inbox.mask_output(text)) => {}
         () = exited => {}
     }
 }
@@ -206,7 +208,7 @@ impl Wire for Stdio {
 
     fn recent_output(&self) -> Option<String> {
         match (
-            self.stderr.text(|text| self.inbox.shown(text)),
+            self.stderr.text(|text| self.inbox.mask_output(text)),
             self.stdout_noise.text(),
         ) {
             (Some(stderr), Some(stdout)) => Some(format!("{stderr}\n{stdout}")),

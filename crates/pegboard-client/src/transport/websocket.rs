@@ -110,7 +110,7 @@ impl WebSocket {
                 Some(reason) = &mut writing => reason,
             };
             outbox.close();
-            inbox.ended(WireEnd::new(reason));
+            inbox.report_end(WireEnd::new(reason));
         });
         tasks.close();
         Ok(wire)
@@ -142,7 +142,7 @@ fn handshake_request(endpoint: &Endpoint) -> Result<Handshake, DialError> {
         .into_client_request()
         .map_err(|error| DialError::Setting(error.to_string()))?;
     let headers = request.headers_mut();
-    headers.extend(request_headers::configured(endpoint)?);
+    headers.extend(request_headers::build_configured(endpoint)?);
     if let Some(basic) = request_headers::take_userinfo(&mut endpoint.url.expose().clone()) {
         headers.entry(AUTHORIZATION).or_insert(basic);
     }
@@ -193,7 +193,7 @@ impl Connector<'_> {
         let Some(credentials) = credentials else {
             return self.open(request).await;
         };
-        let issued = credentials.current().await.map_err(OpenError::Failed)?;
+        let issued = credentials.get_or_renew().await.map_err(OpenError::Failed)?;
         match self.open_with(request.clone(), credentials, &issued).await {
             Err(OpenError::Refused(status, response)) if credentials.is_refusal(status, &response) => {
                 let issued = credentials.after_refusal(&issued, &response).await;
@@ -221,7 +221,7 @@ impl Connector<'_> {
         };
         let proven = |mut request: Handshake| {
             let header = proof.header(&Method::GET, self.url);
-            let header = header.map_err(|why| OpenError::Failed(credentials.unusable(why)))?;
+            let header = header.map_err(|why| OpenError::Failed(credentials.unusable_failure(why)))?;
             request.headers_mut().insert(PROOF_HEADER, header);
             Ok(request)
         };
@@ -423,7 +423,7 @@ where
                 Ok(text) => send(&mut frames, Message::Text(text), limit).await,
                 Err(error) => Err(EndReason::Broken(error.to_string())),
             };
-            message.delivery.done();
+            message.delivery.mark_sent();
             if let Some(taken) = message.taken {
                 let _ = taken.send(Ok(()));
             }

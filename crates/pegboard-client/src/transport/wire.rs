@@ -31,7 +31,7 @@ pub(crate) trait Wire: Send + Sync {
 
     /// Called once the handshake is done. A wire that needs a separate stream for messages from the server opens it now; the future
     /// completes when that stream is open or has failed to open.
-    fn established(&self, _envelope: &Envelope) -> Boxed<'static, ()> {
+    fn on_established(&self, _envelope: &Envelope) -> Boxed<'static, ()> {
         Box::pin(std::future::ready(()))
     }
 
@@ -88,13 +88,13 @@ pub(crate) trait Inbox: Send + Sync + 'static {
     fn waits_for(&self, id: u64) -> bool;
 
     /// Reports that the request `id` will get no response.
-    fn failed(&self, id: u64, failure: WireFailure);
+    fn report_failure(&self, id: u64, failure: WireFailure);
 
     /// Reports that the wire has ended. Requests that still wait for a response will get none.
-    fn ended(&self, end: WireEnd);
+    fn report_end(&self, end: WireEnd);
 
     /// Masks server output that is not a message, so that it can be logged and shown.
-    fn shown(&self, text: &str) -> String {
+    fn mask_output(&self, text: &str) -> String {
         text.to_owned()
     }
 

@@ -22,7 +22,7 @@ impl TableChecker<'_> {
                     .error_with(node.at, path, "must be a text, not a number", "put it in quotes");
                 return None;
             }
-            Value::Null | Value::List(_) | Value::Map(_) => return self.wrong(node, path, "a text"),
+            Value::Null | Value::List(_) | Value::Map(_) => return self.report_wrong_type(node, path, "a text"),
         };
         let waits_for_session = self.waits_for_session(&written);
         if secret && waits_for_session && !is_template(path) {

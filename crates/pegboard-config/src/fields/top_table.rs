@@ -6,7 +6,7 @@ use super::server_table::SERVER;
 use crate::{
     audit::audit,
     field::{Applies, DefaultValue, Field, ForAll, InProject, Usage, ValueKind},
-    key::{Nested, choice, either, foreign, map, number, plain, table, unparsed},
+    key::{Nested, choice, either, foreign, map, number, parse_problem, plain, table},
     policy::{Queue, mask_settings::masking, queue},
     preset::Preset,
     serve::serve,
@@ -34,7 +34,7 @@ settings! {
             .common();
         /// How tools are named for models: a style, or a template such as `{server}_{tool}`.
         naming: NameStyle = either(NAMING_KINDS, NameStyle::Dunder, DefaultValue::Text("dunder"))
-            .syntax(|text| unparsed(NameStyle::parse(text)), "")
+            .syntax(|text| parse_problem(NameStyle::parse(text)), "")
             .in_project(InProject::IfUnset)
             .common();
         /// Named views: parts of the board for clients of the gateway, by name.

@@ -50,7 +50,7 @@ impl<'a, S> Table<'a, S> {
     }
 
     /// The same by a field of the table, for code that treats all fields alike.
-    pub(crate) fn found(self, field: &Field) -> Option<&'a Found> {
+    pub(crate) fn find_field(self, field: &Field) -> Option<&'a Found> {
         self.values.find(field)
     }
 

@@ -37,7 +37,7 @@ pub(super) fn resolve(context: &mut Context<'_>, values: ServerTable<'_>) -> Opt
         .at(&server::auth)
         .or(values.at(&server::bearer_token))
         .unwrap_or(context.at);
-    let mut held = held(context, values, table, at)?;
+    let mut held = collect_held(context, values, table, at)?;
     let sign_in = oauth::Wish::read(values, table);
     if matches!(kind, Some(AuthKind::OAuth | AuthKind::ClientCredentials)) {
         return match held.is_empty() {
@@ -75,14 +75,14 @@ pub(super) fn resolve(context: &mut Context<'_>, values: ServerTable<'_>) -> Opt
         context.report.warn(*at, &join(context.path, key), message);
     }
     match (kind, one) {
-        (Some(AuthKind::Bearer) | None, Held::Bearer(token)) => Some((Auth::Bearer(secret(token)), None)),
+        (Some(AuthKind::Bearer) | None, Held::Bearer(token)) => Some((Auth::Bearer(to_secret(token)), None)),
         (Some(AuthKind::Bearer) | None, Held::File(path)) => Some((Auth::BearerFile(path), None)),
         (None, Held::Helper(helper)) => Some((Auth::HeadersHelper(helper), None)),
         (Some(AuthKind::Basic) | None, Held::Basic(basic)) => Some((basic, None)),
         (Some(AuthKind::ApiKey) | None, Held::ApiKey(header, key)) => Some((Auth::None, Some((header, key)))),
         // An API key may also be written as `bearer`.
         (Some(AuthKind::ApiKey), Held::Bearer(token)) => {
-            Some((Auth::None, Some((API_KEY_HEADER.into(), secret(token)))))
+            Some((Auth::None, Some((API_KEY_HEADER.into(), to_secret(token)))))
         }
         (kind, _) => {
             let message = format!("does not hold what `{}` needs", kind.map_or("type", AuthKind::as_str));
@@ -91,7 +91,7 @@ pub(super) fn resolve(context: &mut Context<'_>, values: ServerTable<'_>) -> Opt
     }
 }
 
-fn secret(text: Text) -> Secret {
+fn to_secret(text: Text) -> Secret {
     Secret::new(text.value)
 }
 
@@ -103,7 +103,7 @@ fn kind(values: ServerTable<'_>, table: Table<'_, auth::In>) -> Option<AuthKind>
 }
 
 /// All credentials that are written. Returns `None` after reporting a problem with one of them.
-fn held(
+fn collect_held(
     context: &mut Context<'_>,
     values: ServerTable<'_>,
     table: Table<'_, auth::In>,
@@ -126,14 +126,14 @@ fn held(
     }
     let basic = table.get(&auth::user).map(|user| Auth::Basic {
         user,
-        password: table.get(&auth::password).map_or_else(|| Secret::new(""), secret),
+        password: table.get(&auth::password).map_or_else(|| Secret::new(""), to_secret),
     });
     let mut held = Vec::new();
     held.extend(bearer.map(Held::Bearer));
     let file = table.get(&auth::bearer_file);
     held.extend(file.map(|path| Held::File(context.resolve_path(&path))));
     held.extend(basic.map(Held::Basic));
-    held.extend(api_key.map(|key| Held::ApiKey(header, secret(key))));
+    held.extend(api_key.map(|key| Held::ApiKey(header, to_secret(key))));
     if values.find(&server::headers_helper).is_some() {
         held.push(Held::Helper(Arc::new(helper(context, values)?)));
     }

@@ -5,12 +5,12 @@ use crate::{
     key::{Key, Table},
     problem::{Report, join},
     setting::{Found, Setting, Text},
-    spelling::nearest,
+    spelling::find_nearest,
 };
 use pegboard_mask::{BadMasking, CustomPattern, Masker, Masking};
 
 /// Extends `base` by a setting: lists are appended, other fields are replaced.
-pub(crate) fn layered(base: &Masking, found: Option<&Found>) -> Masking {
+pub(crate) fn extend(base: &Masking, found: Option<&Found>) -> Masking {
     let mut masking = base.clone();
     let table = match found.map(|found| &found.setting) {
         Some(Setting::Bool(enabled)) => {
@@ -40,13 +40,13 @@ pub(crate) fn check(report: &mut Report, path: &str, found: &Found) {
     let path = join(path, &found.key);
     for text in table.get(&fields::groups) {
         if let Err(error) = pegboard_mask::check_group(&text.value) {
-            let near = nearest(&text.value, Masker::group_names());
+            let near = find_nearest(&text.value, Masker::group_names());
             report_bad_masking(report, &text, &join(&path, fields::groups.name), &error, near);
         }
     }
     for text in table.get(&fields::patterns) {
         if let Err(error) = pegboard_mask::check_pattern(&text.value) {
-            let near = nearest(&text.value, Masker::pattern_names());
+            let near = find_nearest(&text.value, Masker::pattern_names());
             report_bad_masking(report, &text, &join(&path, fields::patterns.name), &error, near);
         }
     }

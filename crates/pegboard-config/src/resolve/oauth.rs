@@ -46,7 +46,7 @@ impl Wish {
         if tables.into_iter().flatten().any(|found| !switch(found)) {
             return Self::Off;
         }
-        let in_auth = oauth::SECTION.fields().filter_map(|field| table.found(field));
+        let in_auth = oauth::SECTION.fields().filter_map(|field| table.find_field(field));
         let short = [values.find(&server::scopes), values.find(&server::oauth_resource)];
         let mut found = tables.into_iter().chain(short).flatten().chain(in_auth);
         found.next().map_or(Self::NotSaid, |found| Self::On {
@@ -71,11 +71,11 @@ pub(super) fn settings(
         let hint = "build it with the feature `oauth` of the crate `pegboard`, or give it a token: `auth = { bearer = \"${TOKEN}\" }`";
         let message =
             "this program was built without sign-in with OAuth, so that the server would be asked without credentials";
-        let key = named_by(values);
+        let key = find_setting_name(values);
         context.report.error_with(at, &join(context.path, key), message, hint);
         return None;
     }
-    let written = gathered(context, values, table)?;
+    let written = gather(context, values, table)?;
     let settings = Settings {
         values: Table::new(&written),
         at,
@@ -84,7 +84,7 @@ pub(super) fn settings(
 }
 
 /// The setting that asks for the sign-in.
-fn named_by(values: ServerTable<'_>) -> &'static str {
+fn find_setting_name(values: ServerTable<'_>) -> &'static str {
     let is_oauth = |found: &Found| AuthKind::from_setting(&found.setting).is_some();
     match values.find(&server::auth_type).is_some_and(is_oauth) {
         true => server::auth_type.name,
@@ -94,7 +94,7 @@ fn named_by(values: ServerTable<'_>) -> &'static str {
 }
 
 /// Gathers the settings from `oauth`, `auth.oauth`, `auth` and their short forms into one table.
-fn gathered(context: &mut Context<'_>, values: ServerTable<'_>, table: Table<'_, auth::In>) -> Option<Values> {
+fn gather(context: &mut Context<'_>, values: ServerTable<'_>, table: Table<'_, auth::In>) -> Option<Values> {
     let nothing = Values::default();
     let own = values.table(&server::oauth).unwrap_or(Table::new(&nothing));
     let inner = table.table(&auth::oauth).unwrap_or(Table::new(&nothing));
@@ -107,7 +107,12 @@ fn gathered(context: &mut Context<'_>, values: ServerTable<'_>, table: Table<'_,
             _ => None,
         };
         // The fields of `auth` have the names of those of `oauth`.
-        let places = [own.found(field), inner.found(field), table.found(field), short];
+        let places = [
+            own.find_field(field),
+            inner.find_field(field),
+            table.find_field(field),
+            short,
+        ];
         let mut found = places.into_iter().flatten();
         let Some(first) = found.next() else { continue };
         if let Some(second) = found.next() {
@@ -131,7 +136,7 @@ impl Settings<'_> {
     fn resolve(&self, context: &mut Context<'_>, client_credentials: bool) -> Option<OAuthConfig> {
         let values = self.values;
         let grant_kind = self.grant_kind(context, client_credentials)?;
-        let client_secret = self.secret(context, &oauth::client_secret, &oauth::client_secret_file);
+        let client_secret = self.resolve_secret(context, &oauth::client_secret, &oauth::client_secret_file);
         let private_key = self.private_key(context);
         let client_metadata_url = self.url(context, &oauth::client_metadata_url);
         let issuer = self.url(context, &oauth::issuer);
@@ -224,7 +229,7 @@ impl Settings<'_> {
         };
         let mut provider = IdentityProvider::new(url(context, &written, &join(&path, "token_url"))?);
         provider.client_id = table.get(&identity_provider::client_id);
-        provider.client_secret = secret(
+        provider.client_secret = read_secret(
             context,
             table.get(&identity_provider::client_secret),
             table.get(&identity_provider::client_secret_file),
@@ -234,20 +239,20 @@ impl Settings<'_> {
     }
 
     #[expect(clippy::option_option, reason = "the outer one is a problem that was reported")]
-    fn secret(
+    fn resolve_secret(
         &self,
         context: &mut Context<'_>,
         value: &Key<oauth::In, Option<Text>>,
         file: &Key<oauth::In, Option<Text>>,
     ) -> Option<Option<Secret>> {
         let path = join(&join(context.path, "oauth"), value.name);
-        secret(context, self.values.get(value), self.values.get(file), &path)
+        read_secret(context, self.values.get(value), self.values.get(file), &path)
     }
 
     #[expect(clippy::option_option, reason = "the outer one is a problem that was reported")]
     fn private_key(&self, context: &mut Context<'_>) -> Option<Option<ClientKey>> {
         let (kid, alg) = (self.values.get(&oauth::key_id), self.values.get(&oauth::algorithm));
-        let Some(pem) = self.secret(context, &oauth::private_key, &oauth::private_key_file)? else {
+        let Some(pem) = self.resolve_secret(context, &oauth::private_key, &oauth::private_key_file)? else {
             return match kid.is_some() || alg.is_some() {
                 true => self.refuse(context, &oauth::key_id, "belongs to a `private_key`, which is not set"),
                 false => Some(None),
@@ -380,7 +385,7 @@ impl Settings<'_> {
             (GrantKind::JwtBearer, of_assertion),
         ] {
             let fields = fields.iter().filter(|_| kind != grant);
-            for found in fields.filter_map(|field| self.values.found(field)) {
+            for found in fields.filter_map(|field| self.values.find_field(field)) {
                 let path = join(&join(context.path, "oauth"), &found.key);
                 context.report.warn(found.at, &path, "has no effect with this `grant`");
             }
@@ -395,7 +400,12 @@ impl Settings<'_> {
 
 /// A secret from a value or a file, which is read now.
 #[expect(clippy::option_option, reason = "the outer one is a problem that was reported")]
-fn secret(context: &mut Context<'_>, value: Option<Text>, file: Option<Text>, path: &str) -> Option<Option<Secret>> {
+fn read_secret(
+    context: &mut Context<'_>,
+    value: Option<Text>,
+    file: Option<Text>,
+    path: &str,
+) -> Option<Option<Secret>> {
     match (value, file) {
         (Some(text), Some(_)) => {
             let message = "is set here and in a file; keep one";

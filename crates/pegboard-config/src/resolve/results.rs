@@ -12,12 +12,12 @@ use pegboard_base::secret::{SafeUrl, Secret};
 /// The settings of a server.
 pub(super) fn resolve_server(values: ServerTable<'_>) -> Results {
     let short = (values.get(&server::max_result), values.get(&server::structured));
-    over(Results::default(), values.table(&server::result), short)
+    override_results(Results::default(), values.table(&server::result), short)
 }
 
 /// The settings of a view. What it does not set has the default, regardless of the servers.
 pub(super) fn resolve_view(table: Table<'_, result::In>) -> Results {
-    over(Results::default(), Some(table), (None, None))
+    override_results(Results::default(), Some(table), (None, None))
 }
 
 /// The settings of tools that override those of the server.
@@ -27,13 +27,13 @@ pub(super) fn resolve_tools(values: ServerTable<'_>, base: Results) -> BTreeMap<
         let short = (table.get(&tool::max_result), table.get(&tool::structured));
         let result = table.table(&tool::result);
         let differs = result.is_some() || short != (None, None);
-        differs.then(|| (name.clone(), over(base, result, short)))
+        differs.then(|| (name.clone(), override_results(base, result, short)))
     });
     results.collect()
 }
 
 /// Overrides `base` by the settings of a table and of its short forms.
-fn over(
+fn override_results(
     base: Results,
     table: Option<Table<'_, result::In>>,
     (max_result, structured): (Option<usize>, Option<Structured>),

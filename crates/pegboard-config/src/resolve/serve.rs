@@ -122,9 +122,9 @@ pub(crate) fn serve(values: TopTable<'_>, views: &BTreeMap<String, ViewConfig>) 
     for (name, entry) in table.tables(&fields::tokens) {
         let view = entry.find(&token::view).zip(entry.get(&token::view));
         problems.extend(
-            view.and_then(|(found, view)| views::unknown(views, &view, found, &format!("serve.tokens.{name}"))),
+            view.and_then(|(found, view)| views::check_known(views, &view, found, &format!("serve.tokens.{name}"))),
         );
-        if let Some(token) = usable(entry, views) {
+        if let Some(token) = resolve_token(entry, views) {
             unusable.remove(name);
             tokens.insert(name.clone(), token);
         }
@@ -144,7 +144,7 @@ pub(crate) fn serve(values: TopTable<'_>, views: &BTreeMap<String, ViewConfig>) 
     (serve, problems)
 }
 
-fn usable(entry: Table<'_, token::In>, views: &BTreeMap<String, ViewConfig>) -> Option<TokenConfig> {
+fn resolve_token(entry: Table<'_, token::In>, views: &BTreeMap<String, ViewConfig>) -> Option<TokenConfig> {
     let token = TokenConfig::new(entry.get(&token::sha256)?.value.parse().ok()?).overlay(entry);
     let has_view = token.view.as_ref().is_none_or(|view| views.contains_key(view));
     let has_expiry = token.expires.is_some() || entry.find(&token::expires).is_none();

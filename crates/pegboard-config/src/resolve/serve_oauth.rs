@@ -147,7 +147,7 @@ fn unknown_views(table: OAuthTable<'_>, views: &BTreeMap<String, ViewConfig>) ->
     let rules = table.list(&oauth_fields::rules).into_iter().enumerate();
     let unknown = rules.filter_map(|(index, entry)| {
         let (found, view) = (entry.find(&rule::view)?, entry.get(&rule::view)?);
-        views::unknown(views, &view, found, &format!("serve.oauth.rules[{index}]"))
+        views::check_known(views, &view, found, &format!("serve.oauth.rules[{index}]"))
     });
     unknown.collect()
 }

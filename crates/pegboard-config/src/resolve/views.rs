@@ -35,7 +35,12 @@ fn view(table: Table<'_, fields::In>) -> ViewConfig {
 }
 
 /// The error of a setting that names a view which does not exist or has errors.
-pub(super) fn unknown(views: &BTreeMap<String, ViewConfig>, view: &str, found: &Found, table: &str) -> Option<Problem> {
+pub(super) fn check_known(
+    views: &BTreeMap<String, ViewConfig>,
+    view: &str,
+    found: &Found,
+    table: &str,
+) -> Option<Problem> {
     if views.contains_key(view) {
         return None;
     }

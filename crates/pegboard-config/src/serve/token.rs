@@ -9,7 +9,7 @@ use sha2::{Digest as _, Sha256};
 use crate::{
     choice::words,
     field::DefaultValue,
-    key::{choices, optional_count, text, unless, unparsed},
+    key::{choices, optional_count, parse_problem, text, unless},
     policy::Rate,
     setting::Text,
     settings::settings,
@@ -39,7 +39,7 @@ settings! {
         /// The SHA-256 digest of the token; `pegboard token new` prints both.
         sha256: Option<Text> = text()
             .syntax(
-                |text| unparsed(text.parse::<TokenDigest>()),
+                |text| parse_problem(text.parse::<TokenDigest>()),
                 "`pegboard token hash` reads a token on stdin and prints its digest; the token itself does not belong here",
             )
             .aka(&["hash"]);

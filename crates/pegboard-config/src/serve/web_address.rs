@@ -6,15 +6,15 @@ use crate::{from_setting::FromSetting as _, setting::Setting};
 
 /// The names of `hosts` that are valid.
 pub(crate) fn hosts(setting: &Setting) -> Option<Vec<String>> {
-    valid(setting, is_host)
+    filter_valid(setting, is_host)
 }
 
 /// The values of `origins` that are valid.
 pub(crate) fn origins(setting: &Setting) -> Option<Vec<String>> {
-    valid(setting, is_origin)
+    filter_valid(setting, is_origin)
 }
 
-fn valid(setting: &Setting, is_valid: fn(&str) -> bool) -> Option<Vec<String>> {
+fn filter_valid(setting: &Setting, is_valid: fn(&str) -> bool) -> Option<Vec<String>> {
     let texts = Vec::<String>::from_setting(setting)?.into_iter();
     Some(texts.filter(|text| is_valid(text)).collect())
 }

@@ -80,9 +80,9 @@ pub(super) fn parse<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Problem> {
     let mut deserializer = serde_json::Deserializer::from_slice(bytes);
     let parsed = serde_path_to_error::deserialize(&mut deserializer).map_err(|error| {
         let path = error.path().to_string();
-        unreadable(error.inner(), Some(path.as_str()).filter(|path| *path != "."))
+        body_problem(error.inner(), Some(path.as_str()).filter(|path| *path != "."))
     })?;
-    deserializer.end().map_err(|error| unreadable(&error, None))?;
+    deserializer.end().map_err(|error| body_problem(&error, None))?;
     Ok(parsed)
 }
 
@@ -95,7 +95,7 @@ pub(super) fn parse_object<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Probl
     parse(bytes)
 }
 
-fn unreadable(error: &serde_json::Error, path: Option<&str>) -> Problem {
+fn body_problem(error: &serde_json::Error, path: Option<&str>) -> Problem {
     if error.is_data() {
         let at = path.map_or_else(String::new, |path| format!("`{path}`: "));
         let problem = Problem::new(StatusCode::UNPROCESSABLE_ENTITY, format!("{at}{error}"));

@@ -92,18 +92,18 @@ enum GivenArguments {
 impl CallRequest {
     fn into_call(self) -> Result<ToolCall, Problem> {
         if self.name.is_empty() {
-            return Err(invalid("`name`: must not be empty"));
+            return Err(argument_problem("`name`: must not be empty"));
         }
         let mut call = ToolCall::new(self.name);
         if let Some(id) = self.id {
             if id.is_empty() || id.len() > MAX_ID {
-                return Err(invalid(format!("`id`: must have 1 to {MAX_ID} bytes")));
+                return Err(argument_problem(format!("`id`: must have 1 to {MAX_ID} bytes")));
             }
             call = call.id(id);
         }
         if let Some(limit) = self.timeout_ms {
             if limit == 0 {
-                return Err(invalid("`timeout_ms`: must be at least 1"));
+                return Err(argument_problem("`timeout_ms`: must be at least 1"));
             }
             call = call.timeout(Duration::from_millis(limit).min(MAX_TIMEOUT));
         }
@@ -116,22 +116,22 @@ impl CallRequest {
         match arguments.get().as_bytes().first() {
             Some(b'{') => Ok(call.arguments(parse_arguments(&arguments)?)),
             Some(b'"') => {
-                let text: String =
-                    serde_json::from_str(arguments.get()).map_err(|error| invalid(format!("`arguments`: {error}")))?;
+                let text: String = serde_json::from_str(arguments.get())
+                    .map_err(|error| argument_problem(format!("`arguments`: {error}")))?;
                 Ok(call.text(text))
             }
             Some(b'n') => Ok(call),
-            _ => Err(invalid("`arguments`: must be an object or a text")),
+            _ => Err(argument_problem("`arguments`: must be an object or a text")),
         }
     }
 }
 
 /// Parses an object of arguments. Doubled keys are refused: two parsers could choose different values.
 fn parse_arguments(arguments: &RawValue) -> Result<Arguments, Problem> {
-    serde_json::from_str(arguments.get()).map_err(|error| invalid(format!("`arguments`: {error}")))
+    serde_json::from_str(arguments.get()).map_err(|error| argument_problem(format!("`arguments`: {error}")))
 }
 
-fn invalid(detail: impl Into<String>) -> Problem {
+fn argument_problem(detail: impl Into<String>) -> Problem {
     Problem::new(StatusCode::UNPROCESSABLE_ENTITY, detail).kind(Kind::InvalidArguments)
 }
 
@@ -173,7 +173,7 @@ pub(super) async fn call_tool(
     let bytes = body::read(&api, &caller, &headers, body).await?;
     let arguments: Box<RawValue> = body::parse(&bytes)?;
     if !arguments.get().starts_with('{') {
-        return Err(invalid("the body must be an object with the arguments"));
+        return Err(argument_problem("the body must be an object with the arguments"));
     }
     let arguments = parse_arguments(&arguments)?;
     // A path names one tool exactly; a name in a call may be misspelt.
@@ -270,7 +270,7 @@ fn stream(api: &Arc<ApiState>, caller: Caller, toolset: &Toolset, call: ToolCall
             )
         });
     let stream = Sse::new(events).keep_alive(KeepAlive::new().interval(HEARTBEAT));
-    let mut response = unbuffered(stream.into_response());
+    let mut response = disable_buffering(stream.into_response());
     response.extensions_mut().insert(AnswersCall);
     response
 }
@@ -364,7 +364,7 @@ impl CutOff {
 }
 
 /// Tells proxies to pass events on at once.
-pub(super) fn unbuffered(mut response: Response) -> Response {
+pub(super) fn disable_buffering(mut response: Response) -> Response {
     let headers = response.headers_mut();
     headers.insert(ACCEL_BUFFERING, HeaderValue::from_static("no"));
     response

@@ -16,7 +16,7 @@ use pegboard_gateway::{Caller, QuotaPermit, Scope};
 
 use super::{
     access::StatusReader,
-    calls::{HEARTBEAT, unbuffered},
+    calls::{HEARTBEAT, disable_buffering},
     problem::Problem,
     state::ApiState,
 };
@@ -31,13 +31,17 @@ pub(super) async fn events(
         Problem::new(StatusCode::SERVICE_UNAVAILABLE, detail)
     })?;
     let stop = api.stop.clone();
-    let events = Sse::new(sent(api, caller, place).take_until(stop.cancelled_owned()));
+    let events = Sse::new(stream_events(api, caller, place).take_until(stop.cancelled_owned()));
     let events = events.keep_alive(KeepAlive::new().interval(HEARTBEAT));
-    Ok(unbuffered(events.into_response()))
+    Ok(disable_buffering(events.into_response()))
 }
 
 /// The events that a caller sees, until the board is gone.
-fn sent(api: Arc<ApiState>, caller: Caller, place: QuotaPermit) -> impl Stream<Item = Result<Sent, Infallible>> {
+fn stream_events(
+    api: Arc<ApiState>,
+    caller: Caller,
+    place: QuotaPermit,
+) -> impl Stream<Item = Result<Sent, Infallible>> {
     let events = api.board.events();
     let from = (api, caller, events, place);
     stream::unfold(from, async |(api, caller, mut events, place)| {

@@ -63,7 +63,9 @@ pub(super) async fn put(
         drop(permit);
         connected
     };
-    finish(connecting).await?.map_err(|error| not_connected(&name, error))?;
+    finish(connecting)
+        .await?
+        .map_err(|error| connect_problem(&name, error))?;
     let status = if is_new { StatusCode::CREATED } else { StatusCode::OK };
     Ok(json(status, &document(&api, &caller, Some(name.as_str()))))
 }
@@ -116,7 +118,7 @@ pub(super) async fn reconnect(
     log(&caller, "reconnect", &name);
     let (board, server) = (api.board.clone(), name.clone());
     let is_done = finish(async move { board.reconnect(server.as_str()).await }).await?;
-    changed(&api, &caller, &name, is_done, "it has no instance to restart")
+    respond_to_change(&api, &caller, &name, is_done, "it has no instance to restart")
 }
 
 /// `POST servers/{name}/enable`.
@@ -130,7 +132,7 @@ pub(super) async fn enable(
     let (board, server) = (api.board.clone(), name.clone());
     let is_done = finish(async move { board.enable(server.as_str()).await }).await?;
     let why = "its config is invalid, or the board has no room for it or is closing";
-    changed(&api, &caller, &name, is_done, why)
+    respond_to_change(&api, &caller, &name, is_done, why)
 }
 
 /// `POST servers/{name}/disable`.
@@ -143,7 +145,7 @@ pub(super) async fn disable(
     log(&caller, "disable", &name);
     let (board, server) = (api.board.clone(), name.clone());
     let is_done = finish(async move { board.disable(server.as_str()).await }).await?;
-    changed(&api, &caller, &name, is_done, "it is gone")
+    respond_to_change(&api, &caller, &name, is_done, "it is gone")
 }
 
 /// `POST servers/{name}/refresh`.
@@ -155,7 +157,7 @@ pub(super) async fn refresh(
     check_known(&api, &caller, &name)?;
     log(&caller, "refresh", &name);
     let is_done = api.board.refresh(name.as_str());
-    changed(&api, &caller, &name, is_done, "it is not connected")
+    respond_to_change(&api, &caller, &name, is_done, "it is not connected")
 }
 
 /// The settings of a body, which must be an object.
@@ -183,7 +185,7 @@ async fn resolve(
     let server = name.clone();
     // The config may be on a slow disk.
     let resolved = tokio::task::spawn_blocking(move || settings.resolve(&server, given.as_deref())).await;
-    match resolved.map_err(|error| broken(&error))? {
+    match resolved.map_err(|error| join_problem(&error))? {
         Ok(resolved) => Ok(resolved),
         Err(UnresolvedServer::Unknown) => {
             let problem = Problem::no_server(name.as_str());
@@ -241,7 +243,7 @@ fn check_known(api: &ApiState, caller: &Caller, name: &ServerName) -> Result<(),
     }
 }
 
-fn not_connected(name: &ServerName, error: NotConnected) -> Problem {
+fn connect_problem(name: &ServerName, error: NotConnected) -> Problem {
     let detail = error.to_string();
     match error {
         NotConnected::Unreachable(outage) | NotConnected::NotReplaced(outage) => unreachable_server(detail, outage),
@@ -259,7 +261,7 @@ fn unreachable_server(detail: String, outage: Unavailable) -> Problem {
     }
 }
 
-fn changed(
+fn respond_to_change(
     api: &ApiState,
     caller: &Caller,
     name: &ServerName,
@@ -278,10 +280,10 @@ fn changed(
 
 /// Runs a change of the board to its end, even if the client goes away meanwhile. The limits of the server bound it.
 async fn finish<T: Send + 'static>(change: impl Future<Output = T> + Send + 'static) -> Result<T, Problem> {
-    tokio::spawn(change).await.map_err(|error| broken(&error))
+    tokio::spawn(change).await.map_err(|error| join_problem(&error))
 }
 
-fn broken(error: &tokio::task::JoinError) -> Problem {
+fn join_problem(error: &tokio::task::JoinError) -> Problem {
     let detail = format!("the change was not completed: {error}");
     Problem::new(StatusCode::INTERNAL_SERVER_ERROR, detail).kind(Kind::Internal)
 }

@@ -60,13 +60,13 @@ pub(crate) fn status(board: &Pegboard, reloads: &Reloads) -> Value {
 /// The warnings of a board, and those about its config.
 pub(crate) fn all_warnings(status: &BoardStatus, reloads: &Reloads) -> Vec<WarningDocument> {
     let of_board = status.warnings.iter().cloned().map(Into::into);
-    let unconnected = unconnected(&status.servers, reloads.last().applied_at);
+    let unconnected = unconnected_warnings(&status.servers, reloads.last().applied_at);
     let of_config = WarningDocument::from_reload(&reloads.last());
     of_board.chain(unconnected).chain(of_config).collect()
 }
 
 /// One warning for each `explicit` server that is not connected yet. Its views have instances of their own.
-fn unconnected(rows: &[ServerStatus], since: Timestamp) -> Vec<WarningDocument> {
+fn unconnected_warnings(rows: &[ServerStatus], since: Timestamp) -> Vec<WarningDocument> {
     let warnings = rows
         .iter()
         .filter_map(|row| WarningDocument::from_unconnected(row, since));
@@ -101,7 +101,7 @@ pub(super) fn document(api: &ApiState, caller: &Caller, only: Option<&str>) -> S
         healthy = servers.iter().all(|row| is_well(row) || waits.has(row));
     }
     let mut warnings: Vec<WarningDocument> = warnings.into_iter().map(Into::into).collect();
-    warnings.extend(unconnected(&servers, api.reloads.last().applied_at));
+    warnings.extend(unconnected_warnings(&servers, api.reloads.last().applied_at));
     let mut of_config = WarningDocument::from_reload(&api.reloads.last());
     of_config.retain(|warning| match &warning.server {
         Some(server) => is_wanted(server.as_str()),

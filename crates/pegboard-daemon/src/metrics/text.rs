@@ -70,7 +70,7 @@ impl MetricsPage {
         let named = family.labels.iter().copied().zip(labels.iter().copied());
         for (at, (name, value)) in named.chain(bound.map(|bound| ("le", bound))).enumerate() {
             let _ = write!(self.0, "{}{name}=\"", if at == 0 { '{' } else { ',' });
-            self.escaped(value);
+            self.push_escaped(value);
             self.0.push('"');
         }
         if !labels.is_empty() || bound.is_some() {
@@ -79,7 +79,7 @@ impl MetricsPage {
         let _ = writeln!(self.0, " {value}");
     }
 
-    fn escaped(&mut self, value: &str) {
+    fn push_escaped(&mut self, value: &str) {
         for c in value.chars() {
             match c {
                 '\\' => self.0.push_str("\\\\"),

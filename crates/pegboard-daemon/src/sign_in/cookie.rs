@@ -33,7 +33,7 @@ fn is_secure(base: &str) -> bool {
 }
 
 /// The value of the cookie in a request to a page under `base`.
-pub(super) fn sent(headers: &HeaderMap, base: &str) -> Option<Secret> {
+pub(super) fn find(headers: &HeaderMap, base: &str) -> Option<Secret> {
     let name = name(base);
     let lines = headers.get_all(COOKIE).iter().filter_map(|line| line.to_str().ok());
     let mut pairs = lines
@@ -68,7 +68,7 @@ mod tests {
             COOKIE,
             HeaderValue::from_static("pegboard-signin-7337=mine; pegboard-signin=old"),
         );
-        let sent = |base| sent(&headers, base).map(|value| value.expose().to_owned());
+        let sent = |base| find(&headers, base).map(|value| value.expose().to_owned());
         assert_eq!(sent("http://127.0.0.1:7337").as_deref(), Some("mine"));
         assert_eq!(sent("http://127.0.0.1:8000"), None);
         assert_eq!(sent("https://127.0.0.1:7337"), None);
@@ -87,8 +87,8 @@ mod tests {
             HeaderValue::from_static("a=b; pegboard-signin-2=other; pegboard-signin-1=plain"),
         );
         headers.append(COOKIE, HeaderValue::from_static("x=y;__Host-pegboard-signin=secure"));
-        assert_eq!(sent(&headers, "https://gateway.example").unwrap().expose(), "secure");
-        assert_eq!(sent(&headers, "http://localhost:1").unwrap().expose(), "plain");
+        assert_eq!(find(&headers, "https://gateway.example").unwrap().expose(), "secure");
+        assert_eq!(find(&headers, "http://localhost:1").unwrap().expose(), "plain");
         let set = |base| set(base, &Secret::from("v")).unwrap();
         assert_eq!(
             set("https://gateway.example"),

@@ -37,7 +37,7 @@ pub(super) async fn list(State(site): State<Arc<SignInSite>>, request: Request) 
         return pages::needs_another_link();
     };
     let principal = visit.known.caller().principal();
-    let refusing = site.refusing(principal);
+    let refusing = site.find_refusing(principal);
     let mut rows = Vec::new();
     for server in site.board().server_names() {
         if site.may_sign_in(&visit.known, &server) {
@@ -64,7 +64,7 @@ pub(super) async fn server(
         Err(response) => return *response,
     };
     let principal = visit.known.caller().principal();
-    let state = site.state(&server, principal, &site.refusing(principal)).await;
+    let state = site.state(&server, principal, &site.find_refusing(principal)).await;
     let may_register = site.may_register_anew(&server, principal);
     let page = pages::server(&visitor.base, &visit.known, &server, state, may_register);
     with_cookie(&visitor, &visit, page)
@@ -79,7 +79,7 @@ pub(super) async fn submit(
     let (parts, body) = request.into_parts();
     let visitor = match Visitor::identify(&parts, &site.links) {
         Ok(visitor) => visitor,
-        Err(why) => return pages::unusable(why),
+        Err(why) => return pages::render_unusable(why),
     };
     let Some(visit) = visitor.known_visit(&site.links) else {
         return pages::needs_link(&visitor.base);
@@ -103,7 +103,7 @@ pub(super) async fn submit(
         Action::RegisterAnew => site.begin(&visitor, &visit, &server, true).await,
         Action::SignOut => site.sign_out(&visitor, &visit, &server).await,
     };
-    done.unwrap_or_else(|error| pages::failed(&visitor.base, &server, &error))
+    done.unwrap_or_else(|error| pages::render_failure(&visitor.base, &server, &error))
 }
 
 /// `GET /signin/callback`: the authorization server has sent the browser back.
@@ -111,7 +111,7 @@ pub(super) async fn callback(State(site): State<Arc<SignInSite>>, request: Reque
     let (parts, _) = request.into_parts();
     let visitor = match Visitor::identify(&parts, &site.links) {
         Ok(visitor) => visitor,
-        Err(why) => return pages::unusable(why),
+        Err(why) => return pages::render_unusable(why),
     };
     let redirected = format!("{}{CALLBACK}?{}", visitor.base, parts.uri.query().unwrap_or_default());
     let visit = visitor.known_visit(&site.links);
@@ -132,7 +132,7 @@ pub(super) async fn callback(State(site): State<Arc<SignInSite>>, request: Reque
     let (links, to) = (site.links.clone(), server.clone());
     let finishing = tokio::spawn(async move {
         sign_in.finish(&redirected).await?;
-        links.finished(principal.as_ref(), &to);
+        links.report_finished(principal.as_ref(), &to);
         Ok(())
     });
     match finishing.await {
@@ -140,7 +140,7 @@ pub(super) async fn callback(State(site): State<Arc<SignInSite>>, request: Reque
             // A redirect, so that the code does not stay in the address of the page.
             redirect(&pages::server_url(&visitor.base, &server))
         }
-        Ok(Err(error)) => pages::failed(&visitor.base, &server, &error),
+        Ok(Err(error)) => pages::render_failure(&visitor.base, &server, &error),
         Err(_) => pages::useless_redirect(&visitor.base),
     }
 }
@@ -148,7 +148,7 @@ pub(super) async fn callback(State(site): State<Arc<SignInSite>>, request: Reque
 impl SignInSite {
     /// The browser of a request for a page, and its visit. Opens the link that it has come with, and takes it out of the address.
     fn arrive(&self, parts: &Parts) -> Result<(Visitor, Visit), Box<Response>> {
-        let refused = |why: NoSignInPage| Box::new(pages::unusable(why));
+        let refused = |why: NoSignInPage| Box::new(pages::render_unusable(why));
         let visitor = Visitor::identify(parts, &self.links).map_err(refused)?;
         if let Some(code) = link_code(parts) {
             return Err(Box::new(self.follow(&visitor, &code, parts.uri.path())));
@@ -177,7 +177,7 @@ impl SignInSite {
         let opened = match self.links.open(code.expose(), cookie) {
             Ok(Some(opened)) => opened,
             Ok(None) => return self.go_on(visitor, path),
-            Err(why) => return pages::unusable(why),
+            Err(why) => return pages::render_unusable(why),
         };
         let to = match &opened.server {
             Some(server) => pages::server_url(&visitor.base, server),
@@ -242,7 +242,7 @@ impl SignInSite {
             Some(principal) => board.sign_out_as(server.as_str(), principal.clone()).await?,
             None => board.sign_out(server.as_str()).await?,
         };
-        Ok(pages::signed_out(&visitor.base, &visit.known, server, &ended))
+        Ok(pages::render_signed_out(&visitor.base, &visit.known, server, &ended))
     }
 }
 

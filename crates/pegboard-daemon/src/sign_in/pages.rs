@@ -60,7 +60,7 @@ pub(super) fn list(base: &str, visit: &SignInVisit, rows: &[Row]) -> Response {
 }
 
 /// The page of one server after a sign-out: says what became of the tokens.
-pub(super) fn signed_out(base: &str, visit: &SignInVisit, server: &ServerName, ended: &SignedOut) -> Response {
+pub(super) fn render_signed_out(base: &str, visit: &SignInVisit, server: &ServerName, ended: &SignedOut) -> Response {
     let name = escape(server.as_str());
     let text = match ended {
         SignedOut::Revoked => format!("You are signed out of <b>{name}</b>, and its tokens are revoked."),
@@ -229,7 +229,7 @@ pub(super) fn foreign_form() -> Response {
 }
 
 /// The pages cannot be used.
-pub(super) fn unusable(why: NoSignInPage) -> Response {
+pub(super) fn render_unusable(why: NoSignInPage) -> Response {
     let status = match why {
         NoSignInPage::TooMany => StatusCode::SERVICE_UNAVAILABLE,
         _ => StatusCode::CONFLICT,
@@ -239,7 +239,7 @@ pub(super) fn unusable(why: NoSignInPage) -> Response {
 }
 
 /// A sign-in or sign-out has failed.
-pub(super) fn failed(base: &str, server: &ServerName, error: &SignInError) -> Response {
+pub(super) fn render_failure(base: &str, server: &ServerName, error: &SignInError) -> Response {
     let (status, title) = match error.kind() {
         SignInErrorKind::Denied => (StatusCode::FORBIDDEN, "The sign-in was refused"),
         SignInErrorKind::Unreachable => (StatusCode::BAD_GATEWAY, "The sign-in did not work for now"),
@@ -268,7 +268,7 @@ pub(super) fn failed(base: &str, server: &ServerName, error: &SignInError) -> Re
 
 /// Too many sign-ins are open.
 pub(super) fn too_many() -> Response {
-    unusable(NoSignInPage::TooMany)
+    render_unusable(NoSignInPage::TooMany)
 }
 
 /// The address of a server's page, as HTML.

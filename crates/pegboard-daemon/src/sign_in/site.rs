@@ -52,7 +52,7 @@ impl SignInSite {
     }
 
     /// The servers that refuse a principal without a sign-in. It looks at all servers, so it is asked once for a page.
-    pub(super) fn refusing(&self, principal: Option<&Principal>) -> HashSet<ServerName> {
+    pub(super) fn find_refusing(&self, principal: Option<&Principal>) -> HashSet<ServerName> {
         let rows = self.board().status().servers.into_iter();
         let refusing = rows.filter(|row| row.principal.as_ref() == principal && row.state == State::NeedsAuth);
         refusing.map(|row| row.name).collect()

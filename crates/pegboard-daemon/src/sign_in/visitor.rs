@@ -37,7 +37,7 @@ impl Visitor {
         let base = links.base_for(host(&parts.headers))?;
         let caller = parts.extensions.get::<Caller>();
         Ok(Self {
-            cookie: cookie::sent(&parts.headers, &base),
+            cookie: cookie::find(&parts.headers, &base),
             base,
             principal: caller.and_then(Caller::principal).cloned(),
             admitted: caller.filter(|caller| caller.scopes().contains(Scope::Call)).cloned(),

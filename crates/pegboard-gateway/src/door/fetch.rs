@@ -96,7 +96,7 @@ impl Fetcher {
                 .header(ACCEPT, "application/json")
                 .send()
                 .await
-                .map_err(|error| unreachable(&error))?;
+                .map_err(|error| transport_error(&error))?;
             if !response.status().is_success() {
                 return Err(FetchError::Status(response.status().as_u16()));
             }
@@ -105,7 +105,7 @@ impl Fetcher {
                 .get(CACHE_CONTROL)
                 .and_then(|value| max_age(value.to_str().ok()?));
             let mut body = BytesMut::new();
-            while let Some(chunk) = response.chunk().await.map_err(|error| unreachable(&error))? {
+            while let Some(chunk) = response.chunk().await.map_err(|error| transport_error(&error))? {
                 if body.len() + chunk.len() > limit {
                     return Err(FetchError::TooLong(limit));
                 }
@@ -167,7 +167,7 @@ fn client(is_local: bool) -> Result<reqwest::Client, FetchError> {
         .redirect(redirect::Policy::none())
         .user_agent(concat!("pegboard/", env!("CARGO_PKG_VERSION")))
         .build()
-        .map_err(|error| unreachable(&error))
+        .map_err(|error| transport_error(&error))
 }
 
 /// Returns `true` if the host of a URL is this machine.
@@ -190,7 +190,7 @@ fn max_age(value: &str) -> Option<Duration> {
 }
 
 /// What went wrong below HTTP, without the URL, which says nothing new.
-fn unreachable(error: &reqwest::Error) -> FetchError {
+fn transport_error(error: &reqwest::Error) -> FetchError {
     struct Causes<'a>(&'a (dyn std::error::Error + 'static));
     impl fmt::Display for Causes<'_> {
         fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

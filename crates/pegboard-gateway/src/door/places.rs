@@ -41,7 +41,7 @@ impl PrincipalQuota {
 
     /// How many places are free.
     #[cfg(test)]
-    pub(crate) fn free(&self) -> usize {
+    pub(crate) fn free_places(&self) -> usize {
         self.max - self.taken.lock().values().sum::<usize>()
     }
 }

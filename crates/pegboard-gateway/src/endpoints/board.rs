@@ -47,7 +47,7 @@ impl BoardEndpoint {
             EndpointTarget::Board | EndpointTarget::Server(_) | EndpointTarget::Approved(_) => None,
         };
         let of_servers = tools.toolset.instructions(&Instructions::default());
-        let texts = [of_view, Some(of_servers), self.unconnected(&tools.toolset)];
+        let texts = [of_view, Some(of_servers), self.describe_unconnected(&tools.toolset)];
         let texts: Vec<String> = texts
             .into_iter()
             .flatten()
@@ -73,7 +73,7 @@ impl BoardEndpoint {
     }
 
     /// What is said of `explicit` servers that are not connected yet; `None` if there is none.
-    fn unconnected(&self, toolset: &Toolset) -> Option<String> {
+    fn describe_unconnected(&self, toolset: &Toolset) -> Option<String> {
         let rows = self.core.board.status().servers;
         let waiting = rows
             .iter()
@@ -248,11 +248,11 @@ impl Service for BoardEndpoint {
     }
 
     fn on_notification(&self, client: &Arc<Client>, notification: Notification) {
-        self.core.notified(client, &notification);
+        self.core.handle_notification(client, &notification);
     }
 
-    fn refused(&self, client: &Arc<Client>, request: &Request, why: &str) {
-        self.core.refused(client, request, why);
+    fn note_refusal(&self, client: &Arc<Client>, request: &Request, why: &str) {
+        self.core.audit_refusal(client, request, why);
     }
 
     fn listen(&self, client: &Arc<Client>, filter: Filter) -> BoxStream<'static, Event> {

@@ -33,7 +33,7 @@ impl Confirmations {
     }
 
     /// Waits for the confirmation of a resource.
-    pub(super) async fn confirmed(&self, uri: &str) -> Confirmed {
+    pub(super) async fn wait_for_confirmation(&self, uri: &str) -> Confirmed {
         let receiver = self.0.lock().remove(uri);
         let failed = || RpcError::new(code::BUSY, "too many subscriptions wait for their servers; try again");
         match receiver {

@@ -57,12 +57,12 @@ impl Core {
         if client.version().is_modern() {
             self.shared.get(&self.board, &self.scope, client)
         } else {
-            self.legacy(client).tools(&self.board, &self.scope, client)
+            self.legacy_client(client).tools(&self.board, &self.scope, client)
         }
     }
 
     /// Writes a tool call that the client's token does not allow to the audit log.
-    pub(super) fn refused(&self, client: &Arc<Client>, request: &Request, why: &str) {
+    pub(super) fn audit_refusal(&self, client: &Arc<Client>, request: &Request, why: &str) {
         if &*request.method == method::TOOLS_CALL
             && let Some(name) = request.params.text("name")
             && let Ok(tools) = self.tools(client)
@@ -72,7 +72,7 @@ impl Core {
     }
 
     /// What is kept for a legacy client.
-    pub(super) fn legacy(&self, client: &Arc<Client>) -> Arc<LegacyClient> {
+    pub(super) fn legacy_client(&self, client: &Arc<Client>) -> Arc<LegacyClient> {
         client.state(LegacyClient::default)
     }
 
@@ -88,7 +88,10 @@ impl Core {
     pub(super) async fn confirm_subscription(&self, request: &Request, exchange: &Exchange) -> Answer {
         if &*request.method == method::RESOURCES_SUBSCRIBE {
             let uri = request.params.text("uri").unwrap_or_default();
-            self.legacy(exchange.client()).confirmations.confirmed(&uri).await?;
+            self.legacy_client(exchange.client())
+                .confirmations
+                .wait_for_confirmation(&uri)
+                .await?;
         }
         Ok(RawResult::from_text(Bytes::from_static(b"{}"), false))
     }

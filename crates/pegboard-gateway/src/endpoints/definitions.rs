@@ -31,7 +31,7 @@ pub(super) fn list<T, D: Serialize>(key: &str, items: &[T], params: &Params, def
         write(&mut json, &next)?;
     }
     json.push(b'}');
-    Ok(RawResult::from_text(json.into(), false).cached(Duration::ZERO, CacheScope::Private))
+    Ok(RawResult::from_text(json.into(), false).with_cache(Duration::ZERO, CacheScope::Private))
 }
 
 fn write(json: &mut Vec<u8>, value: &impl Serialize) -> Result<(), RpcError> {
@@ -84,18 +84,18 @@ pub(super) fn tool(listed: &ListedTool, style: ToolStyle) -> ToolDefinition {
 pub(super) fn resource(resource: &Resource, uri: &str) -> Value {
     let mut definition = resource.definition(false);
     definition["uri"] = uri.into();
-    named(definition, uri)
+    ensure_name(definition, uri)
 }
 
 /// The definition of a resource template under this URI template.
 pub(super) fn template(template: &Resource, uri: &str) -> Value {
     let mut definition = template.definition(true);
     definition["uriTemplate"] = uri.into();
-    named(definition, uri)
+    ensure_name(definition, uri)
 }
 
 /// The protocol requires a name.
-fn named(mut definition: Value, uri: &str) -> Value {
+fn ensure_name(mut definition: Value, uri: &str) -> Value {
     if definition.get("name").is_none() {
         definition["name"] = uri.into();
     }

@@ -19,10 +19,10 @@ use crate::protocol::{Answer, RawResult, RpcError};
 ///
 /// `is_built_in` says whether the called tool is one of ours: then a tool that does not exist is one that the model named in the arguments, and
 /// it can name another.
-pub(super) fn call_failed(failure: &Failure, is_built_in: impl FnOnce() -> bool) -> Answer {
+pub(super) fn answer_failed_call(failure: &Failure, is_built_in: impl FnOnce() -> bool) -> Answer {
     match failure.kind {
         Kind::UnknownTool if !is_built_in() => Err(RpcError::invalid_params(failure.text())),
-        Kind::LimitExceeded if is_overload(failure) => Err(busy(failure)),
+        Kind::LimitExceeded if is_overload(failure) => Err(busy_error(failure)),
         _ => RawResult::new(&json!({
             "content": [{"type": "text", "text": failure.text()}],
             "isError": true,
@@ -44,9 +44,9 @@ pub(super) fn call_of_command_failed(failure: &Failure) -> Answer {
 }
 
 /// The error of any other request that was refused or lost. Programs and people read it.
-pub(super) fn request_failed(failure: &Failure) -> RpcError {
+pub(super) fn request_error(failure: &Failure) -> RpcError {
     if is_overload(failure) {
-        return busy(failure);
+        return busy_error(failure);
     }
     let code = match failure.kind {
         Kind::InvalidArguments | Kind::UnknownTool | Kind::NotPermitted => code::INVALID_PARAMS,
@@ -66,7 +66,7 @@ fn is_overload(failure: &Failure) -> bool {
     failure.kind == Kind::LimitExceeded && failure.retry_after.is_some() && !failure.may_have_executed
 }
 
-fn busy(failure: &Failure) -> RpcError {
+fn busy_error(failure: &Failure) -> RpcError {
     let wait = failure.retry_after.unwrap_or(Duration::from_secs(1));
     let mut data = data(failure);
     data["retry_after"] = u64::try_from(wait.as_millis().div_ceil(1000).max(1))
@@ -90,7 +90,7 @@ fn data(failure: &Failure) -> serde_json::Value {
 }
 
 /// A server's result without the fields of failures, for clients that must be able to believe them.
-pub(super) fn unmarked(result: &RawResult) -> Answer {
+pub(super) fn strip_failure_fields(result: &RawResult) -> Answer {
     type Fields<'a> = BTreeMap<String, &'a RawValue>;
     let unreadable = |error: serde_json::Error| {
         let message = format!("the server's result cannot be read: {error}");
@@ -119,13 +119,13 @@ mod tests {
     #[test]
     fn an_unknown_tool_is_an_error_of_the_request_unless_a_tool_of_ours_was_told_to_call_it() {
         let unknown = Failure::new(Kind::UnknownTool, "there is no tool `x`");
-        let result = call_failed(&unknown, || true).unwrap();
+        let result = answer_failed_call(&unknown, || true).unwrap();
         let result: serde_json::Value = serde_json::from_slice(result.json()).unwrap();
         assert_eq!(
             (&result["isError"], &result["_meta"]["pegboard/kind"]),
             (&json!(true), &json!("unknown_tool"))
         );
-        let error = call_failed(&unknown, || false).unwrap_err();
+        let error = answer_failed_call(&unknown, || false).unwrap_err();
         assert_eq!(
             (error.code, error.message.as_str()),
             (code::INVALID_PARAMS, "there is no tool `x`")
@@ -154,7 +154,7 @@ mod tests {
             (r#"{"_meta":"pegboard/kind"}"#, r#"{"_meta":"pegboard/kind"}"#),
             (r#"{"content":[]}"#, r#"{"content":[]}"#),
         ] {
-            let result = unmarked(&RawResult::from_text(sent.into(), false)).unwrap();
+            let result = strip_failure_fields(&RawResult::from_text(sent.into(), false)).unwrap();
             assert_eq!(std::str::from_utf8(result.json()).unwrap(), kept);
         }
     }
@@ -167,7 +167,7 @@ mod tests {
             Kind::LimitExceeded,
             Kind::NotPermitted,
         ] {
-            let result = call_failed(&Failure::new(kind, "why"), || false).unwrap();
+            let result = answer_failed_call(&Failure::new(kind, "why"), || false).unwrap();
             let result: serde_json::Value = serde_json::from_slice(result.json()).unwrap();
             assert_eq!(
                 result,
@@ -175,7 +175,7 @@ mod tests {
                     "_meta": {"pegboard/kind": kind, "pegboard/may_have_executed": false}})
             );
         }
-        let lost = call_failed(&Failure::new(Kind::Timeout, "no answer").after_sending(), || false).unwrap();
+        let lost = answer_failed_call(&Failure::new(Kind::Timeout, "no answer").after_sending(), || false).unwrap();
         let lost: serde_json::Value = serde_json::from_slice(lost.json()).unwrap();
         assert_eq!(
             lost["_meta"],
@@ -186,20 +186,20 @@ mod tests {
     #[test]
     fn overload_says_when_to_come_back() {
         let full = Failure::new(Kind::LimitExceeded, "the queue is full").retry_after(Duration::from_millis(1500));
-        let error = call_failed(&full, || false).unwrap_err();
+        let error = answer_failed_call(&full, || false).unwrap_err();
         assert_eq!(
             (error.code, error.data.unwrap()["retry_after"].as_u64()),
             (code::BUSY, Some(2))
         );
-        assert_eq!(request_failed(&full).code, code::BUSY);
+        assert_eq!(request_error(&full).code, code::BUSY);
     }
 
     #[test]
     fn a_servers_own_code_is_kept_for_other_requests() {
         let missing = Failure::new(Kind::ToolError, "no such resource").code(-32002);
-        assert_eq!(request_failed(&missing).code, -32002);
+        assert_eq!(request_error(&missing).code, -32002);
         assert_eq!(
-            request_failed(&Failure::new(Kind::Unavailable, "down")).code,
+            request_error(&Failure::new(Kind::Unavailable, "down")).code,
             code::INTERNAL_ERROR
         );
     }

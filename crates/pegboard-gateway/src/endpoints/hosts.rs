@@ -86,23 +86,23 @@ impl ClientHost {
         let call = context.caller.map_or("", |caller| caller.call);
         if let Some(task) = self.exchanges.find_task(call) {
             let asked = task.ask(context.request, method, params).await;
-            return asked.map_err(|error| self.told(call, error));
+            return asked.map_err(|error| self.translate_error(call, error));
         }
         let (call, exchange) = match self.exchanges.route_question(call, context.candidates) {
             QuestionRoute::Exchange(call, exchange) => (call, exchange),
-            QuestionRoute::None(call) => return Err(self.unattended(&call, method, &params)),
+            QuestionRoute::None(call) => return Err(self.unattended_error(&call, method, &params)),
         };
         if let Some(id) = params.get("elicitationId").and_then(Value::as_str) {
             self.exchanges.note_elicitation(id);
         }
         let asked = exchange.ask_named(context.request, method, params).await;
-        asked.map_err(|error| self.told(&call, error))
+        asked.map_err(|error| self.translate_error(&call, error))
     }
 
     /// The error for a question to a call without an exchange. The exchanges of clients that answer no questions are not kept.
-    fn unattended(&self, call: &str, method: &str, params: &Value) -> (i64, String) {
+    fn unattended_error(&self, call: &str, method: &str, params: &Value) -> (i64, String) {
         match check_capability(&Bytes::from_static(b"{}"), method, params) {
-            Err(lacking) if !call.is_empty() => self.told(call, lacking),
+            Err(lacking) if !call.is_empty() => self.translate_error(call, lacking),
             _ => {
                 let message = "no call of a client that this question could belong to is open, so no client was asked";
                 (code::INTERNAL_ERROR, message.to_owned())
@@ -111,7 +111,7 @@ impl ClientHost {
     }
 
     /// What the server is told. If its client lacks a capability, it is as if that did not know the method.
-    fn told(&self, call: &str, error: RpcError) -> (i64, String) {
+    fn translate_error(&self, call: &str, error: RpcError) -> (i64, String) {
         if error.code != code::MISSING_CAPABILITY {
             return (error.code, error.message);
         }

@@ -20,7 +20,7 @@ use super::{
     client_tools::{ClientTools, PrincipalKey},
     confirmations::Confirmed,
     core::Core,
-    failures::request_failed,
+    failures::request_error,
     pass_on::log_params,
     related_tasks::replace_related,
 };
@@ -51,7 +51,7 @@ impl Core {
         let confirmations = if client.version().is_modern() {
             Vec::new()
         } else {
-            let legacy = self.legacy(client);
+            let legacy = self.legacy_client(client);
             filter
                 .uris
                 .iter()
@@ -150,7 +150,7 @@ impl EventCollector {
         let mut subscriptions = Vec::new();
         for (uri, server, own) in wanted {
             let subscribed = self.tools.toolset.subscribe(server, own).await;
-            let confirmed = subscribed.as_ref().map(|_| ()).map_err(request_failed);
+            let confirmed = subscribed.as_ref().map(|_| ()).map_err(request_error);
             self.confirm(uri, confirmed);
             match subscribed {
                 Ok(subscription) => {
@@ -187,7 +187,7 @@ impl EventCollector {
             // Fails for servers that the view does not show.
             if let Ok(events) = self.tools.toolset.events(&*name) {
                 known.insert(name.clone());
-                servers.push(named(name, events));
+                servers.push(attach_name(name, events));
             }
         }
     }
@@ -212,7 +212,7 @@ impl EventCollector {
             return true;
         }
         for id in self.tools.exchanges.take_sign_ins(server) {
-            let event = other(notification::ELICITATION_COMPLETE, json!({ "elicitationId": id }));
+            let event = to_other_event(notification::ELICITATION_COMPLETE, json!({ "elicitationId": id }));
             if self.events.send(event).await.is_err() {
                 return false;
             }
@@ -230,7 +230,7 @@ impl EventCollector {
                 Event::Log { level, params }
             }
             ServerEvent::ElicitationComplete { id } if self.tools.exchanges.has_asked(id) => {
-                other(notification::ELICITATION_COMPLETE, json!({ "elicitationId": id }))
+                to_other_event(notification::ELICITATION_COMPLETE, json!({ "elicitationId": id }))
             }
             ServerEvent::TaskStatus { id, params } => {
                 let owner = PrincipalKey::from_client(&self.client);
@@ -239,9 +239,9 @@ impl EventCollector {
                 };
                 let mut params = self.with_own_task(server, params);
                 params["taskId"] = own.into();
-                other(notification::TASKS_STATUS, params)
+                to_other_event(notification::TASKS_STATUS, params)
             }
-            ServerEvent::Other { method, params } => other(method, self.with_own_task(server, params)),
+            ServerEvent::Other { method, params } => to_other_event(method, self.with_own_task(server, params)),
             // Changes of lists and updates of resources have their own sources.
             _ => return true,
         };
@@ -260,7 +260,7 @@ impl EventCollector {
     }
 }
 
-fn other(method: &str, params: Value) -> Event {
+fn to_other_event(method: &str, params: Value) -> Event {
     let params = match params {
         Value::Object(params) => params,
         _ => Map::new(),
@@ -271,7 +271,7 @@ fn other(method: &str, params: Value) -> Event {
     }
 }
 
-fn named(name: Arc<str>, events: ServerEvents) -> Named {
+fn attach_name(name: Arc<str>, events: ServerEvents) -> Named {
     let events = stream::unfold((name, events), |(name, mut events)| async move {
         let event = events.next().await?;
         Some(((name.clone(), event), (name, events)))

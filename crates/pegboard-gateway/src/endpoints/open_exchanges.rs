@@ -101,7 +101,7 @@ impl OpenExchanges {
         match self.audience {
             // It is asked on any of its exchanges, because a task asks under an id of its own.
             Audience::OneClient => {
-                QuestionRoute::latest(open.iter()).unwrap_or_else(|| QuestionRoute::None(call.to_owned()))
+                QuestionRoute::from_latest(open.iter()).unwrap_or_else(|| QuestionRoute::None(call.to_owned()))
             }
             Audience::Several if call.is_empty() => Self::find_among(&open, candidates),
             Audience::Several => QuestionRoute::None(call.to_owned()),
@@ -113,7 +113,7 @@ impl OpenExchanges {
     fn find_among(open: &HashMap<String, OpenExchange>, candidates: &[String]) -> QuestionRoute {
         let able = candidates.iter().filter_map(|call| open.get_key_value(call));
         let attended = able.filter(|(_, open)| !open.exchange.is_parked());
-        QuestionRoute::latest(attended).unwrap_or_else(|| {
+        QuestionRoute::from_latest(attended).unwrap_or_else(|| {
             let unable = candidates.iter().find(|call| !open.contains_key(*call));
             QuestionRoute::None(unable.cloned().unwrap_or_default())
         })
@@ -205,7 +205,7 @@ pub(super) enum QuestionRoute {
 
 impl QuestionRoute {
     /// The latest of these calls.
-    fn latest<'a>(calls: impl Iterator<Item = (&'a String, &'a OpenExchange)>) -> Option<Self> {
+    fn from_latest<'a>(calls: impl Iterator<Item = (&'a String, &'a OpenExchange)>) -> Option<Self> {
         let (call, open) = calls.max_by_key(|(_, open)| open.number)?;
         Some(Self::Exchange(call.clone(), open.exchange.clone()))
     }

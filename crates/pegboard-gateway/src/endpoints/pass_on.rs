@@ -12,7 +12,7 @@ use pegboard_protocol::code;
 use serde_json::{Map, Value, value::RawValue};
 use tokio::sync::mpsc;
 
-use super::{client_tools::ClientTools, core::Core, failures::request_failed};
+use super::{client_tools::ClientTools, core::Core, failures::request_error};
 use crate::protocol::{Answer, Exchange, LogLevel, RawResult, RpcError};
 
 /// How many reports of progress wait for the client. Further ones are dropped until it has read some.
@@ -203,7 +203,7 @@ pub(super) fn request_answer(forwarded: Forwarded) -> Answer {
             Ok(RawResult::from_text(result.into_bytes(), has_type))
         }
         Forwarded::Error { code, message, data } => Err(server_error(code, message, data)),
-        Forwarded::Failed(failure) => Err(request_failed(&failure)),
+        Forwarded::Failed(failure) => Err(request_error(&failure)),
         _ => Err(unknown_outcome()),
     }
 }

@@ -54,7 +54,7 @@ impl Core {
     }
 
     /// Takes a notification of a client. Servers are told that a legacy client's roots have changed; they ask for them when they need them.
-    pub(super) fn notified(&self, client: &Arc<Client>, notification: &Notification) {
+    pub(super) fn handle_notification(&self, client: &Arc<Client>, notification: &Notification) {
         if &*notification.method != notification::ROOTS_LIST_CHANGED || client.version().is_modern() {
             return;
         }

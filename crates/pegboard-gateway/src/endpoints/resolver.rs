@@ -116,7 +116,7 @@ impl BoardEndpoints {
             PathTarget::Approved(name) if self.board.has_server(name) => {
                 let server = ServerName::parse(name).ok()?;
                 let create = || {
-                    let service = ServerEndpoint::approved(self.board.clone(), server);
+                    let service = ServerEndpoint::new_approved(self.board.clone(), server);
                     endpoint(&format!("/approved/mcp/{name}"), service, &self.sealer)
                 };
                 Some(known.approved.entry(name.to_owned()).or_insert_with(create).clone())

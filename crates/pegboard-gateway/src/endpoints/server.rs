@@ -19,7 +19,7 @@ use serde_json::{Map, Value, json};
 use super::{
     core::Core,
     definitions::{self, ToolStyle},
-    failures::request_failed,
+    failures::request_error,
     scope::EndpointTarget,
 };
 use crate::{
@@ -59,7 +59,7 @@ impl ServerEndpoint {
     }
 
     /// The endpoint for clients that have asked for approval themselves.
-    pub(super) fn approved(board: Pegboard, server: ServerName) -> Self {
+    pub(super) fn new_approved(board: Pegboard, server: ServerName) -> Self {
         Self {
             core: Arc::new(Core::new(
                 board,
@@ -97,7 +97,7 @@ impl ServerEndpoint {
             Err(failure) if failure.kind == Kind::NeedsAuth && self.core.links.signs_in_to(&self.server) => {
                 return Ok(self.not_described_yet());
             }
-            Err(failure) => return Err(self.not_described(&failure)),
+            Err(failure) => return Err(self.handshake_error(&failure)),
         };
         Ok(Description {
             capabilities: capabilities(&server, client.version().is_modern()),
@@ -110,8 +110,8 @@ impl ServerEndpoint {
 
     /// The error of a handshake whose server cannot be reached. The commands of the same user get all that is known, so that they can report it
     /// as their own failure.
-    fn not_described(&self, failure: &Failure) -> RpcError {
-        let error = request_failed(failure);
+    fn handshake_error(&self, failure: &Failure) -> RpcError {
+        let error = request_error(failure);
         match self.core.scope {
             EndpointTarget::Approved(_) => error.data(json!({ meta::pegboard::FAILURE: failure })),
             _ => error,
@@ -174,7 +174,7 @@ impl ServerEndpoint {
                 State::NeedsAuth => Kind::NeedsAuth,
                 _ => Kind::Unavailable,
             };
-            return Err(request_failed(&Failure::new(kind, message)));
+            return Err(request_error(&Failure::new(kind, message)));
         }
         let described = match listing.unavailable.is_empty() {
             true => tools.toolset.server_info(&self.server).await.ok(),
@@ -202,11 +202,11 @@ impl Service for ServerEndpoint {
     }
 
     fn on_notification(&self, client: &Arc<Client>, notification: Notification) {
-        self.core.notified(client, &notification);
+        self.core.handle_notification(client, &notification);
     }
 
-    fn refused(&self, client: &Arc<Client>, request: &Request, why: &str) {
-        self.core.refused(client, request, why);
+    fn note_refusal(&self, client: &Arc<Client>, request: &Request, why: &str) {
+        self.core.audit_refusal(client, request, why);
     }
 
     fn listen(&self, client: &Arc<Client>, filter: Filter) -> BoxStream<'static, Event> {

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use super::{
     client_tools::ClientTools,
     core::Core,
-    failures::{call_failed, needs_auth, request_failed},
+    failures::{answer_failed_call, needs_auth, request_error},
 };
 use crate::{
     protocol::{Answer, Client, Exchange, RawResult, RpcError, check_capability},
@@ -64,7 +64,7 @@ impl Told {
 
     /// The result of a call that failed.
     pub(super) fn answer(&self, failure: &Failure) -> Answer {
-        let result = call_failed(failure, || false)?;
+        let result = answer_failed_call(failure, || false)?;
         let mut result: Value = serde_json::from_slice(result.json())
             .map_err(|error| RpcError::new(code::INTERNAL_ERROR, format!("the answer cannot be written: {error}")))?;
         result["content"] = json!([{"type": "text", "text": self.text}]);
@@ -118,11 +118,11 @@ impl Core {
         }
         let link = match self.links.create(client.caller(), Some(server)) {
             Ok(link) => link,
-            Err(why) => return Offered::Told(unlinked(&need, client.principal(), why)),
+            Err(why) => return Offered::Told(tell_missing_link(&need, client.principal(), why)),
         };
         let page = json!({"mode": "url", "message": need.question, "url": link.url.expose()});
         if !opens_pages(client, &page) {
-            return Offered::Told(self.linked(need.failure, server, client, &link));
+            return Offered::Told(self.tell_link(need.failure, server, client, &link));
         }
         if !client.version().is_modern() {
             return Offered::Page(elicitation(tools, need.failure, server, &link, page));
@@ -133,8 +133,8 @@ impl Core {
                 let _ = tokio::time::timeout(SIGN_IN_TIME, finished.next()).await;
                 Offered::Taken
             }
-            Ok(answer) => Offered::Told(declined(need.failure, &answer)),
-            Err(_) => Offered::Told(self.linked(need.failure, server, client, &link)),
+            Ok(answer) => Offered::Told(tell_declined(need.failure, &answer)),
+            Err(_) => Offered::Told(self.tell_link(need.failure, server, client, &link)),
         }
     }
 
@@ -170,8 +170,8 @@ impl Core {
                     question,
                 };
                 return Err(RpcError {
-                    message: unlinked(&need, client.principal(), why).text,
-                    ..request_failed(&failure)
+                    message: tell_missing_link(&need, client.principal(), why).text,
+                    ..request_error(&failure)
                 });
             }
         };
@@ -180,8 +180,8 @@ impl Core {
         if !client.version().is_modern() && !method.ends_with("/list") && opens_pages(client, &page) {
             return Err(elicitation(tools, &failure, server, &link, page));
         }
-        let told = self.linked(&failure, server, client, &link);
-        let mut error = request_failed(&failure);
+        let told = self.tell_link(&failure, server, client, &link);
+        let mut error = request_error(&failure);
         if let Some(data) = &mut error.data {
             told.mark(data);
         }
@@ -192,7 +192,7 @@ impl Core {
     }
 
     /// The text with the link, for clients that cannot be asked to open a page. A model reads it, so the config may keep the link out of it.
-    fn linked(&self, failure: &Failure, server: &ServerName, client: &Client, link: &SignInLink) -> Told {
+    fn tell_link(&self, failure: &Failure, server: &ServerName, client: &Client, link: &SignInLink) -> Told {
         let why = failure.text_with(Advice::Person);
         if !self.board.gateway_settings().serve.links_in_text {
             let base = self.links.base().unwrap_or_default();
@@ -243,7 +243,7 @@ fn elicitation(
 }
 
 /// What is told if there is no link.
-fn unlinked(need: &Need<'_>, principal: Option<&Principal>, why: NoSignInPage) -> Told {
+fn tell_missing_link(need: &Need<'_>, principal: Option<&Principal>, why: NoSignInPage) -> Told {
     let Need { server, failure, .. } = need;
     let command = login_command(server.as_str(), principal.map(Principal::as_str));
     Told::only(match why {
@@ -267,7 +267,7 @@ fn unlinked(need: &Need<'_>, principal: Option<&Principal>, why: NoSignInPage) -
 }
 
 /// What is told if the user does not want to sign in.
-fn declined(failure: &Failure, answer: &Value) -> Told {
+fn tell_declined(failure: &Failure, answer: &Value) -> Told {
     let what = match answer["action"].as_str() {
         Some("decline") => "The user declined to sign in.",
         _ => "The user dismissed the sign-in.",

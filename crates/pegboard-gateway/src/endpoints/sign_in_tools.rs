@@ -12,7 +12,7 @@ use serde_json::{Map, Value, json};
 use super::{
     client_tools::ClientTools,
     core::Core,
-    failures::call_failed,
+    failures::answer_failed_call,
     sign_in_offers::{Need, Offered},
 };
 use crate::protocol::{Answer, Client, Exchange, RawResult};
@@ -94,7 +94,7 @@ impl Core {
         };
         Some(match self.can_offer_sign_in(&failure) {
             true => self.answer_sign_in_tool(tools, server, &failure, exchange).await,
-            false => call_failed(&failure, || false),
+            false => answer_failed_call(&failure, || false),
         })
     }
 
@@ -120,7 +120,7 @@ impl Core {
             Offered::Told(told) => told.answer(failure),
             Offered::Taken => match reach(tools, server).await {
                 Ok(()) => report_sign_in(server),
-                Err(failure) => call_failed(&failure, || false),
+                Err(failure) => answer_failed_call(&failure, || false),
             },
         }
     }

@@ -4,7 +4,7 @@ use pegboard::{Outcome, Reply, jiff::Timestamp};
 use pegboard_protocol::meta;
 use serde_json::{Value, json};
 
-use super::{failures::request_failed, pass_on::server_error};
+use super::{failures::request_error, pass_on::server_error};
 use crate::protocol::{Answer, RawResult};
 
 /// A modern server's task as legacy clients read it.
@@ -70,7 +70,7 @@ pub(super) fn write_result(reply: &Reply, id: &str) -> Answer {
             Some(code) => return Err(server_error(code, answer.text(), answer.structured.clone())),
             None => (answer, true),
         },
-        Outcome::Refused(failure) | Outcome::Lost(failure) => return Err(request_failed(failure)),
+        Outcome::Refused(failure) | Outcome::Lost(failure) => return Err(request_error(failure)),
     };
     let mut meta = answer.meta.clone().unwrap_or_default();
     meta.insert(meta::RELATED_TASK.into(), json!({ "taskId": id }));

@@ -49,7 +49,7 @@ impl TaskInputs {
         capabilities: &Bytes,
         fetch: impl FnOnce(Arc<Inputs>) -> AbortOnDropHandle<()>,
     ) -> Result<Map<String, Value>, RpcError> {
-        let inputs = self.waiting(id, capabilities, fetch)?;
+        let inputs = self.find_or_start(id, capabilities, fetch)?;
         let mut open = inputs.open.subscribe();
         // Without a question in time, the client polls again.
         let _ = timeout(QUESTIONS, open.wait_for(|open| !open.is_empty())).await;
@@ -61,7 +61,7 @@ impl TaskInputs {
         Ok(shown.collect())
     }
 
-    fn waiting(
+    fn find_or_start(
         &self,
         id: &str,
         capabilities: &Bytes,
@@ -198,7 +198,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn a_question_is_shown_until_it_is_answered() {
         let tasks = TaskInputs::default();
-        let inputs = tasks.waiting("a", &capabilities(), fetch).unwrap();
+        let inputs = tasks.find_or_start("a", &capabilities(), fetch).unwrap();
         let asking = tokio::spawn({
             let inputs = inputs.clone();
             async move {
@@ -220,7 +220,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn questions_are_bounded_and_withdrawn() {
         let tasks = TaskInputs::default();
-        let inputs = tasks.waiting("a", &capabilities(), fetch).unwrap();
+        let inputs = tasks.find_or_start("a", &capabilities(), fetch).unwrap();
         let ask = || inputs.ask(Some("same"), "elicitation/create", json!({}));
         let mut open: Vec<_> = (0..MAX_QUESTIONS).map(|_| Box::pin(ask())).collect();
         for asked in &mut open {

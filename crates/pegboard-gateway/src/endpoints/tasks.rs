@@ -22,7 +22,7 @@ use tokio_util::task::AbortOnDropHandle;
 use super::{
     client_tools::{ClientTools, PrincipalKey},
     core::Core,
-    failures::{call_failed, request_failed},
+    failures::{answer_failed_call, request_error},
     own_tasks::OwnTask,
     pages::page,
     pass_on::{request_answer, server_error, unknown_outcome},
@@ -56,16 +56,16 @@ impl Core {
         let kept = KeptText::unseal(exchange, &id).map_err(unknown)?;
         match kept.kind {
             KeptKind::Task => {}
-            KeptKind::Result => return self.finished_request(&request.method, &id, exchange),
+            KeptKind::Result => return self.answer_finished(&request.method, &id, exchange),
             KeptKind::State => return Err(unknown(RpcError::invalid_params(""))),
         }
-        let answer = Box::pin(self.kept_request(&tools, request, &id, &kept, exchange)).await;
+        let answer = Box::pin(self.answer_kept(&tools, request, &id, &kept, exchange)).await;
         let server = ServerName::parse(&kept.server).ok();
         Box::pin(self.or_sign_in_link(&tools, server.as_ref(), &request.method, answer, exchange)).await
     }
 
     /// Answers a request about a task that its server keeps.
-    async fn kept_request(
+    async fn answer_kept(
         &self,
         tools: &Arc<ClientTools>,
         request: &Request,
@@ -75,12 +75,12 @@ impl Core {
     ) -> Answer {
         // The toolset that started the task may be gone. The sealed id proves whose task it is.
         let adopted = tools.toolset.adopt_task(&kept.server, &kept.text);
-        adopted.map_err(|failure| request_failed(&failure))?;
+        adopted.map_err(|failure| request_error(&failure))?;
         tools.exchanges.task_ids.note(&kept.server, &kept.text, id);
         let is_modern = exchange.client().version().is_modern();
         match (is_modern, self.era_of(tools, kept).await?) {
-            (false, Era::Modern) => self.translated_to_legacy(tools, request, id, kept, exchange).await,
-            (true, Era::Legacy) => self.translated_to_modern(tools, request, id, kept, exchange).await,
+            (false, Era::Modern) => self.answer_legacy_client(tools, request, id, kept, exchange).await,
+            (true, Era::Legacy) => self.answer_modern_client(tools, request, id, kept, exchange).await,
             _ => {
                 let result = self
                     .about_task(tools, &request.method, &request.params, kept, exchange)
@@ -91,7 +91,7 @@ impl Core {
     }
 
     /// Answers a legacy client's request about a modern server's task.
-    async fn translated_to_legacy(
+    async fn answer_legacy_client(
         &self,
         tools: &ClientTools,
         request: &Request,
@@ -101,19 +101,19 @@ impl Core {
     ) -> Answer {
         let params = &request.params;
         match &*request.method {
-            method::TASKS_RESULT => self.awaited_result(tools, id, kept, exchange).await,
-            method::TASKS_GET => self.translated_status(tools, params, id, kept, exchange).await,
+            method::TASKS_RESULT => self.await_result(tools, id, kept, exchange).await,
+            method::TASKS_GET => self.translate_status(tools, params, id, kept, exchange).await,
             method::TASKS_CANCEL => {
                 self.about_task(tools, method::TASKS_CANCEL, params, kept, exchange)
                     .await?;
-                self.translated_status(tools, params, id, kept, exchange).await
+                self.translate_status(tools, params, id, kept, exchange).await
             }
             method => Err(RpcError::method_not_found(method)),
         }
     }
 
     /// Answers a modern client's request about a legacy server's task.
-    async fn translated_to_modern(
+    async fn answer_modern_client(
         &self,
         tools: &Arc<ClientTools>,
         request: &Request,
@@ -198,7 +198,7 @@ impl Core {
                 }
                 Ok(Err(error))
             }
-            Forwarded::Failed(failure) => Err(request_failed(&failure)),
+            Forwarded::Failed(failure) => Err(request_error(&failure)),
             _ => Err(unknown_outcome()),
         }
     }
@@ -230,8 +230,8 @@ impl Core {
         {
             Forwarded::Result(result) => self.seal_task(tools, &result, &known.tool, exchange),
             Forwarded::Error { code, message, data } => Err(server_error(code, message, data)),
-            Forwarded::Failed(failure) if self.can_offer_sign_in(&failure) => Err(request_failed(&failure)),
-            Forwarded::Failed(failure) => call_failed(&failure, || false),
+            Forwarded::Failed(failure) if self.can_offer_sign_in(&failure) => Err(request_error(&failure)),
+            Forwarded::Failed(failure) => answer_failed_call(&failure, || false),
             _ => Err(unknown_outcome()),
         }
     }
@@ -321,13 +321,13 @@ impl Core {
                 // The server's own id means nothing to the client.
                 Err(server_error(code, message.replace(&kept.text, "…"), data))
             }
-            Forwarded::Failed(failure) => Err(request_failed(&failure)),
+            Forwarded::Failed(failure) => Err(request_error(&failure)),
             _ => Err(unknown_outcome()),
         }
     }
 
     /// The status of a modern server's task as a legacy client reads it.
-    async fn translated_status(
+    async fn translate_status(
         &self,
         tools: &ClientTools,
         params: &Params,
@@ -344,19 +344,19 @@ impl Core {
     }
 
     /// The result of a modern server's task for a legacy client. What the server asks meanwhile reaches the client.
-    async fn awaited_result(&self, tools: &ClientTools, id: &str, kept: &KeptText, exchange: &Exchange) -> Answer {
+    async fn await_result(&self, tools: &ClientTools, id: &str, kept: &KeptText, exchange: &Exchange) -> Answer {
         let name = format!("{}.{}", kept.server, kept.tool);
         let _registered = tools.exchanges.register(&tools.exchanges.request_id(), exchange);
         let mut task = tools
             .toolset
             .task(&name, &kept.text)
             .await
-            .map_err(|failure| request_failed(&failure))?;
+            .map_err(|failure| request_error(&failure))?;
         write_result(&task.result(PATIENCE).await, id)
     }
 
     /// Answers a request about a call that was answered at once.
-    fn finished_request(&self, method: &str, id: &str, exchange: &Exchange) -> Answer {
+    fn answer_finished(&self, method: &str, id: &str, exchange: &Exchange) -> Answer {
         let owner = PrincipalKey::from_client(exchange.client());
         let found = self.tasks.find(&owner, id).and_then(|task| task.result);
         let Some((result, at)) = found else {
@@ -412,7 +412,7 @@ impl Core {
         let described = tools.toolset.server_info(&kept.server).await;
         described
             .map(|server| server.era)
-            .map_err(|failure| request_failed(&failure))
+            .map_err(|failure| request_error(&failure))
     }
 }
 

@@ -22,7 +22,7 @@ use super::{
     client_tools::ClientTools,
     core::Core,
     era_hints,
-    failures::{call_failed, call_of_command_failed, request_failed, unmarked},
+    failures::{answer_failed_call, call_of_command_failed, request_error, strip_failure_fields},
     mirrored,
     pass_on::{server_error, unknown_outcome},
     request_state::{KeptKind, KeptText, unseal_state},
@@ -119,7 +119,7 @@ impl Core {
                 false => Ok(complete(result)),
             },
             Forwarded::Result(result) => {
-                let answer = self.unfinished(&tools, &name, &result, exchange).await?;
+                let answer = self.answer_unfinished(&tools, &name, &result, exchange).await?;
                 self.answer_from_server(answer)
             }
             Forwarded::Error { code, message, data } => {
@@ -133,7 +133,7 @@ impl Core {
             Forwarded::Failed(failure) if matches!(self.scope, EndpointTarget::Approved(_)) => {
                 call_of_command_failed(&failure)
             }
-            Forwarded::Failed(failure) => call_failed(&failure, || tools.toolset.is_built_in(&name)),
+            Forwarded::Failed(failure) => answer_failed_call(&failure, || tools.toolset.is_built_in(&name)),
             _ => Err(unknown_outcome()),
         }
     }
@@ -141,7 +141,7 @@ impl Core {
     /// The result of a server that is no success. The commands of the user believe what it says of failures, so only ours may say it.
     pub(super) fn answer_from_server(&self, result: RawResult) -> Answer {
         match self.scope {
-            EndpointTarget::Approved(_) => unmarked(&result),
+            EndpointTarget::Approved(_) => strip_failure_fields(&result),
             EndpointTarget::Board | EndpointTarget::View(_) | EndpointTarget::Server(_) => Ok(result),
         }
     }
@@ -167,7 +167,7 @@ impl Core {
     }
 
     /// The answer for a result that asks for input or is a task.
-    async fn unfinished(
+    async fn answer_unfinished(
         &self,
         tools: &ClientTools,
         name: &str,
@@ -223,7 +223,7 @@ pub(super) async fn find(toolset: &Toolset, name: &str) -> Result<KnownTool, Rpc
     let tool = toolset
         .tool(name, PATIENCE)
         .await
-        .map_err(|failure| request_failed(&failure))?;
+        .map_err(|failure| request_error(&failure))?;
     Ok(toolset.known_tool(name).unwrap_or_else(|| KnownTool::new(tool)))
 }
 

@@ -103,16 +103,16 @@ impl Endpoint {
         }
         let meta = RequestMeta::read(&request.params);
         if meta.is_modern() || &*request.method == method::SERVER_DISCOVER {
-            let (client, wants) = meta.modern(peer.caller())?;
+            let (client, wants) = meta.into_modern_client(peer.caller())?;
             let client = self.authorize(Arc::new(client), &request)?;
             return self.modern(client, wants, request, Some(peer));
         }
-        self.legacy(peer, meta, request)
+        self.start_legacy(peer, meta, request)
     }
 
     /// Starts a modern request that belongs to no connection.
     pub(crate) fn start_modern(&self, caller: &Caller, request: Request) -> Result<Running, RpcError> {
-        let (client, wants) = RequestMeta::read(&request.params).modern(caller)?;
+        let (client, wants) = RequestMeta::read(&request.params).into_modern_client(caller)?;
         let client = self.authorize(Arc::new(client), &request)?;
         self.modern(client, wants, request, None)
     }
@@ -122,7 +122,7 @@ impl Endpoint {
         match scope_check::authorize(client.caller().scopes, &request.method) {
             Ok(()) => Ok(client),
             Err(error) => {
-                self.service.refused(&client, request, &error.message);
+                self.service.note_refusal(&client, request, &error.message);
                 Err(error)
             }
         }
@@ -143,12 +143,12 @@ impl Endpoint {
         Ok(Running::here(request.id, shared, Box::pin(work), None, Some(entry)).until(&self.halt))
     }
 
-    fn legacy(&self, peer: &Arc<Peer>, meta: RequestMeta, request: Request) -> Result<Running, RpcError> {
+    fn start_legacy(&self, peer: &Arc<Peer>, meta: RequestMeta, request: Request) -> Result<Running, RpcError> {
         let client = match (peer.client(), &*request.method) {
             (client, method::PING) => {
                 peer.check_registration(&request.id)?;
                 drop(client);
-                return Ok(Running::answered(request.id, empty()));
+                return Ok(Running::from_answer(request.id, empty()));
             }
             (None, _) => {
                 let message = "send `initialize` first, or name a protocol version in `_meta`";
@@ -157,7 +157,7 @@ impl Endpoint {
             (Some(_), method::LOGGING_SET_LEVEL) => {
                 peer.check_registration(&request.id)?;
                 let outcome = set_level(peer, &request);
-                return Ok(Running::answered(request.id, outcome));
+                return Ok(Running::from_answer(request.id, outcome));
             }
             (Some(_), method::SUBSCRIPTIONS_LISTEN) => return Err(RpcError::method_not_found(&request.method)),
             (Some(client), _) => self.authorize(client, &request)?,
@@ -253,7 +253,7 @@ impl Endpoint {
                 call.shared.stream.answer(&key, answer);
             }
         }
-        Ok(Running::attached(request.id, call, modern, entry).until(&self.halt))
+        Ok(Running::from_parked(request.id, call, modern, entry).until(&self.halt))
     }
 
     /// `peer` is the one that is asked questions: that of a legacy request.

@@ -185,7 +185,7 @@ impl Exchange {
         };
         timeout(self.0.question_time, answer)
             .await
-            .unwrap_or_else(|_| Err(unanswered(method)))
+            .unwrap_or_else(|_| Err(unanswered_error(method)))
     }
 
     async fn ask_modern(&self, name: Option<&str>, method: &str, params: Bytes) -> Result<Bytes, RpcError> {
@@ -194,7 +194,7 @@ impl Exchange {
         let _withdraw = Withdraw { stream, key: &key };
         match timeout(self.0.question_time, answer).await {
             Ok(Ok(answer)) => Ok(answer),
-            _ => Err(unanswered(method)),
+            _ => Err(unanswered_error(method)),
         }
     }
 
@@ -213,7 +213,7 @@ impl Exchange {
     }
 }
 
-fn unanswered(method: &str) -> RpcError {
+fn unanswered_error(method: &str) -> RpcError {
     RpcError::new(
         code::INTERNAL_ERROR,
         format!("the client did not answer `{method}` in time"),

@@ -47,7 +47,7 @@ pub(super) fn discovery(description: Description) -> Answer {
     add_instructions(&mut result, description.instructions);
     let result = RawResult::new(&result)?;
     Ok(match description.cache {
-        Some((for_time, scope)) => result.cached(for_time, scope),
+        Some((for_time, scope)) => result.with_cache(for_time, scope),
         None => result,
     })
 }

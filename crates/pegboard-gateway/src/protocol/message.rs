@@ -71,7 +71,7 @@ pub(crate) fn parse(bytes: &Bytes) -> Result<Incoming, Broken> {
     if bytes.iter().find(|byte| !byte.is_ascii_whitespace()) != Some(&b'[') {
         return parse_one(bytes, bytes).map(Incoming::One);
     }
-    let items: Vec<&RawValue> = serde_json::from_slice(bytes).map_err(|error| broken(&error))?;
+    let items: Vec<&RawValue> = serde_json::from_slice(bytes).map_err(|error| to_broken(&error))?;
     if items.is_empty() || items.len() > MAX_BATCH {
         let count = items.len();
         let message = format!("a batch has 1 to {MAX_BATCH} messages, this one has {count}");
@@ -83,7 +83,7 @@ pub(crate) fn parse(bytes: &Bytes) -> Result<Incoming, Broken> {
 
 /// Parses one message, which is part of `whole`.
 fn parse_one(whole: &Bytes, text: &[u8]) -> Result<Message, Broken> {
-    let envelope: Envelope<'_> = serde_json::from_slice(text).map_err(|error| broken(&error))?;
+    let envelope: Envelope<'_> = serde_json::from_slice(text).map_err(|error| to_broken(&error))?;
     let is_version_2 = envelope.is_version_2();
     let (method, params) = (envelope.method, envelope.params);
     let id = match envelope.id {
@@ -163,7 +163,7 @@ impl Broken {
     }
 }
 
-fn broken(error: &serde_json::Error) -> Broken {
+fn to_broken(error: &serde_json::Error) -> Broken {
     let (code, what) = match error.classify() {
         serde_json::error::Category::Data => (code::INVALID_REQUEST, "not a JSON-RPC message"),
         _ => (code::PARSE_ERROR, "not valid JSON"),

@@ -144,7 +144,7 @@ impl ParkedCalls {
         call: &ParkedCall,
     ) -> Result<Option<Arc<ParkedCall>>, RpcError> {
         let principal = call.principal();
-        let full = || full(call.shared.may_have_executed());
+        let full = || full_error(call.shared.may_have_executed());
         let own = || calls.values().filter(|call| call.principal() == principal);
         if calls.len() < self.limits.parked_calls && own().count() < self.limits.parked_calls_per_principal {
             return Ok(None);
@@ -170,13 +170,13 @@ impl ParkedCalls {
         origin: &ParkedOrigin,
         wants: Wants,
     ) -> Result<Arc<ParkedCall>, RpcError> {
-        let (replica, id, round) = parse_state(state).ok_or_else(unknown)?;
+        let (replica, id, round) = parse_state(state).ok_or_else(unknown_state_error)?;
         if replica != self.replica {
-            return Err(elsewhere());
+            return Err(other_replica_error());
         }
-        let call = self.calls.lock().get(&id).cloned().ok_or_else(unknown)?;
+        let call = self.calls.lock().get(&id).cloned().ok_or_else(unknown_state_error)?;
         if call.shared.client.caller() != client.caller() || call.origin.peer != origin.peer {
-            return Err(unknown());
+            return Err(unknown_state_error());
         }
         if call.origin != *origin {
             let message =
@@ -185,7 +185,7 @@ impl ParkedCalls {
         }
         let mut state = call.state.lock();
         if state.is_expired {
-            return Err(unknown());
+            return Err(unknown_state_error());
         }
         if state.round != round || state.until.is_none() {
             let message = "`requestState` was used already; use the one of the latest response";
@@ -239,7 +239,7 @@ impl Drop for ParkedCalls {
 }
 
 /// The error of a call that asks its client while too many others wait. A call that may have run must not be made again just like that.
-fn full(may_have_executed: bool) -> RpcError {
+fn full_error(may_have_executed: bool) -> RpcError {
     let (message, data) = if may_have_executed {
         let message =
             "too many calls wait for answers of their clients, so this one was cancelled; it may have taken effect";
@@ -252,14 +252,14 @@ fn full(may_have_executed: bool) -> RpcError {
 }
 
 /// The error of a request whose call is gone. What the call has done until it asked its client is not known any more.
-fn unknown() -> RpcError {
+fn unknown_state_error() -> RpcError {
     let message = "`requestState` is unknown: the answer came too late, or too many later calls wait for answers. The call was \
                    cancelled and may have taken effect, so check that before you make it again";
     RpcError::invalid_params(message).data(json!({"may_have_executed": true}))
 }
 
 /// The error of an answer that reaches another replica than the one that asked. A request without `requestState` would make the call again.
-fn elsewhere() -> RpcError {
+fn other_replica_error() -> RpcError {
     let message = "`requestState` is of a call that waits at another replica of this gateway, or that ended when the gateway restarted: send the \
                    answer to the replica that asked; a load balancer must send all requests of a client to the same replica. The call may have \
                    taken effect, so check that before you make it again";
@@ -360,7 +360,7 @@ async fn drive(work: BoxFuture<'static, Answer>, call: Arc<ParkedCall>, calls: W
     let work = AssertUnwindSafe(work).catch_unwind();
     let outcome = tokio::select! {
         biased;
-        outcome = work => Some(outcome.unwrap_or_else(|_| Err(rpc_errors::panicked(call.shared.may_have_executed())))),
+        outcome = work => Some(outcome.unwrap_or_else(|_| Err(rpc_errors::panic_error(call.shared.may_have_executed())))),
         () = call.expired() => None,
     };
     if let Some(outcome) = outcome {

@@ -130,7 +130,7 @@ impl Peer {
 
     /// Handles the client's response to a question.
     pub(crate) fn handle_response(&self, id: &str, outcome: Result<Bytes, RpcError>) {
-        self.questions.answered(id, outcome);
+        self.questions.resolve(id, outcome);
     }
 
     /// Ends the session: cancels what is in flight, each request with an error that names `end`, and stops its events. The wire must poll the

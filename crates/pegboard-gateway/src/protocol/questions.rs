@@ -64,7 +64,7 @@ impl Questions {
     }
 
     /// Resolves the question with this id. A response to none is ignored: the question may have been cancelled.
-    pub(super) fn answered(&self, id: &str, outcome: Outcome) {
+    pub(super) fn resolve(&self, id: &str, outcome: Outcome) {
         let sender = id.parse().ok().and_then(|id: u64| self.open.lock().remove(&id));
         if let Some(sender) = sender {
             // The asker may have gone in the meantime.

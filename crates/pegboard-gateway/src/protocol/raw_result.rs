@@ -47,7 +47,7 @@ impl RawResult {
     /// Says how long and for whom a modern client may cache the result. Ignored if the result has a `resultType`: it then comes
     /// from a modern server, which says this itself.
     #[must_use]
-    pub fn cached(mut self, for_time: Duration, scope: CacheScope) -> Self {
+    pub fn with_cache(mut self, for_time: Duration, scope: CacheScope) -> Self {
         self.cache = Some((for_time, scope));
         self
     }
@@ -63,7 +63,7 @@ impl RawResult {
     }
 
     /// Marks the result as stale at once, unless the service said how long it may be cached. Modern lists must say something.
-    pub(super) fn cached_by_default(mut self) -> Self {
+    pub(super) fn with_default_cache(mut self) -> Self {
         self.cache.get_or_insert((Duration::ZERO, CacheScope::Private));
         self
     }

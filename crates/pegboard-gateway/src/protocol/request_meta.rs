@@ -39,7 +39,7 @@ impl RequestMeta {
     }
 
     /// The client of a modern request, and what it wants to see.
-    pub(super) fn modern(self, caller: &Caller) -> Result<(Client, Wants), RpcError> {
+    pub(super) fn into_modern_client(self, caller: &Caller) -> Result<(Client, Wants), RpcError> {
         let Some(version) = &self.version else {
             let message = format!(
                 "`_meta` needs the keys `{}` and `{}`",
@@ -53,7 +53,7 @@ impl RequestMeta {
             return Err(RpcError::invalid_params(message));
         };
         let Some(version) = Version::parse(&named).filter(|version| version.is_modern()) else {
-            return Err(unsupported(&named));
+            return Err(unsupported_version_error(&named));
         };
         let Some(capabilities) = self.capabilities.clone().filter(|text| text.starts_with(b"{")) else {
             let message = format!("`_meta` key `{}` must be an object", meta::CLIENT_CAPABILITIES);
@@ -80,7 +80,7 @@ impl RequestMeta {
 }
 
 /// The error for a version that a modern request cannot have.
-pub(crate) fn unsupported(requested: &str) -> RpcError {
+pub(crate) fn unsupported_version_error(requested: &str) -> RpcError {
     let message = format!(
         "protocol version `{}` is not supported in `_meta`",
         requested.escape_debug()

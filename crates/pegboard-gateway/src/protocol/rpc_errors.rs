@@ -4,7 +4,7 @@ use pegboard_protocol::{RpcError, code, meta};
 use serde_json::{Value, json};
 
 /// The error for work that panicked. The panic itself is logged by its hook.
-pub(super) fn panicked(may_have_executed: bool) -> RpcError {
+pub(super) fn panic_error(may_have_executed: bool) -> RpcError {
     RpcError::new(code::INTERNAL_ERROR, "the server failed while it answered this request")
         .data(json!({"may_have_executed": may_have_executed}))
 }

@@ -81,7 +81,7 @@ pub(super) struct Modern {
 
 impl Running {
     /// A request that was answered at once.
-    pub(super) fn answered(id: RequestId, outcome: Answer) -> Self {
+    pub(super) fn from_answer(id: RequestId, outcome: Answer) -> Self {
         Self {
             id,
             shared: None,
@@ -117,7 +117,7 @@ impl Running {
     }
 
     /// A request that continues a parked call.
-    pub(super) fn attached(id: RequestId, call: Arc<ParkedCall>, modern: Modern, entry: Option<InFlight>) -> Self {
+    pub(super) fn from_parked(id: RequestId, call: Arc<ParkedCall>, modern: Modern, entry: Option<InFlight>) -> Self {
         Self {
             id,
             shared: Some(call.shared.clone()),
@@ -250,7 +250,7 @@ impl Running {
                 Ok(Poll::Ready(outcome)) => outcome,
                 Err(_) => {
                     let may_have_executed = self.shared.as_ref().is_some_and(|shared| shared.may_have_executed());
-                    Err(rpc_errors::panicked(may_have_executed))
+                    Err(rpc_errors::panic_error(may_have_executed))
                 }
             },
             Work::Parked(call, _) => match call.take_outcome() {
@@ -266,7 +266,7 @@ impl Running {
     /// Parks the call and returns the result that asks the client.
     fn ask(&mut self, shared: &Arc<ExchangeState>, requests: &Map<String, Value>) -> Answer {
         let Some(modern) = &self.modern else {
-            return Err(rpc_errors::panicked(shared.may_have_executed()));
+            return Err(rpc_errors::panic_error(shared.may_have_executed()));
         };
         let call = match mem::replace(&mut self.work, Work::Over) {
             Work::Here(work) => {
@@ -274,7 +274,7 @@ impl Running {
                 modern.parked.park(shared.clone(), origin, work)?
             }
             Work::Parked(call, _) => call,
-            Work::Over => return Err(rpc_errors::panicked(shared.may_have_executed())),
+            Work::Over => return Err(rpc_errors::panic_error(shared.may_have_executed())),
         };
         let state = call.detach()?;
         let result = json!({"resultType": "input_required", "inputRequests": requests, "requestState": state});
@@ -288,7 +288,7 @@ impl Running {
             (Err(error), _) => Outgoing::error(Some(&self.id), &error),
             (Ok(result), None) => Outgoing::result(&self.id, &result, false),
             (Ok(result), Some(modern)) if is_cacheable(&modern.method) => {
-                Outgoing::result(&self.id, &result.cached_by_default(), true)
+                Outgoing::result(&self.id, &result.with_default_cache(), true)
             }
             (Ok(result), Some(_)) => Outgoing::result(&self.id, &result, true),
         });

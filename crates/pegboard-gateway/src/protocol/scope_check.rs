@@ -1,6 +1,9 @@
 //! Which scope a request needs.
 
-use pegboard_protocol::{RpcError, code, method};
+use pegboard_protocol::{
+    RpcError, code,
+    method::{Access, RequestMethod},
+};
 use serde_json::json;
 
 use crate::door::{Scope, Scopes};
@@ -15,22 +18,12 @@ pub(super) fn authorize(scopes: Scopes, method: &str) -> Result<(), RpcError> {
 
 /// The scope that a method needs; `None` if it belongs to the connection itself.
 ///
-/// A method that is not known here may run anything.
+/// A method that the protocol does not have may run anything.
 fn required_scope(method: &str) -> Option<Scope> {
-    match method {
-        method::TOOLS_CALL => Some(Scope::Call),
-        method::INITIALIZE | method::PING | method::SERVER_DISCOVER | method::LOGGING_SET_LEVEL => None,
-        method::TOOLS_LIST
-        | method::RESOURCES_LIST
-        | method::RESOURCES_TEMPLATES_LIST
-        | method::RESOURCES_READ
-        | method::RESOURCES_SUBSCRIBE
-        | method::RESOURCES_UNSUBSCRIBE
-        | method::PROMPTS_LIST
-        | method::PROMPTS_GET
-        | method::COMPLETION_COMPLETE
-        | method::SUBSCRIPTIONS_LISTEN => Some(Scope::Read),
-        _ => Some(Scope::Call),
+    match RequestMethod::find(method).map(|request| request.access) {
+        Some(Access::Connection) => None,
+        Some(Access::Read) => Some(Scope::Read),
+        Some(Access::Run | Access::Client) | None => Some(Scope::Call),
     }
 }
 

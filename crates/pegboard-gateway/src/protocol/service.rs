@@ -35,7 +35,7 @@ pub trait Service: Send + Sync + 'static {
     }
 
     /// Takes note of a request that was refused because the client's token lacks a scope. `why` is what the client is told.
-    fn refused(&self, client: &Arc<Client>, request: &Request, why: &str) {
+    fn note_refusal(&self, client: &Arc<Client>, request: &Request, why: &str) {
         let _ = (client, request, why);
     }
 

@@ -45,7 +45,7 @@ pub(super) async fn listen(
     stop: CancellationToken,
 ) -> Answer {
     let description = service.describe(exchange.client()).await?;
-    let offered = offered(&description.capabilities);
+    let offered = parse_offered(&description.capabilities);
     if offered == Offered::default() {
         return Err(RpcError::method_not_found(method::SUBSCRIPTIONS_LISTEN));
     }
@@ -68,7 +68,7 @@ pub(super) async fn listen(
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Offered(Filter, bool);
 
-fn offered(capabilities: &Map<String, Value>) -> Offered {
+fn parse_offered(capabilities: &Map<String, Value>) -> Offered {
     let has = |list: &str, key: &str| capabilities.get(list).is_some_and(|list| list[key] == true);
     let filter = Filter {
         tools: has("tools", "listChanged"),

@@ -69,7 +69,7 @@ impl Activity {
     }
 
     /// Notes that the client reads.
-    pub(super) fn sent(&self) {
+    pub(super) fn clear_stall(&self) {
         if self.stalled.load(Ordering::Relaxed) != 0 {
             self.stalled.store(0, Ordering::Relaxed);
         }
@@ -161,7 +161,7 @@ mod tests {
         advance(Duration::from_secs(1)).await;
         activity.note_stalled();
         assert_eq!(expires(&activity).await, WRITE_TIME - Duration::from_secs(1));
-        activity.sent();
+        activity.clear_stall();
         drop(busy);
         assert_eq!(expires(&activity).await, IDLE_TIME);
     }

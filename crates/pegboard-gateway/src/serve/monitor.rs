@@ -48,7 +48,7 @@ impl Monitor {
             in_flight: site.as_ref().map_or(0, |site| site.in_flight()),
             requests: self.traffic.requests(),
             refused: self.traffic.refusals(),
-            undelivered: self.traffic.undelivered_so_far(),
+            undelivered: self.traffic.undelivered_count(),
         }
     }
 

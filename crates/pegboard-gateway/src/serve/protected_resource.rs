@@ -46,7 +46,7 @@ pub(super) fn challenge(door: &Door, asked: RequestedUrl<'_>, rejection: Rejecti
 
 /// The `WWW-Authenticate` header of a request that needs more rights than its access token gives.
 pub(super) fn insufficient_scope_challenge(door: &Door, asked: RequestedUrl<'_>) -> Option<HeaderValue> {
-    asked.resource(door, |resource| resource.insufficient())
+    asked.resource(door, |resource| resource.scope_challenge())
 }
 
 /// How a client has named what it wants.

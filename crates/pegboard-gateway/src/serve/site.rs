@@ -184,10 +184,10 @@ impl Site {
             route => route,
         };
         if route == Route::Live {
-            return live(&parts.method);
+            return answer_liveness(&parts.method);
         }
         let host = parts.headers.get(HOST).cloned();
-        let asked = self.asked(host.as_ref(), uri.path());
+        let asked = self.requested_url(host.as_ref(), uri.path());
         if let Some(response) = protected_resource::metadata(&self.door.load(), asked, &parts.method) {
             return response;
         }
@@ -336,7 +336,7 @@ impl Site {
         self.sign_in_links.is_served() && Route::parse(uri.path()) == Route::SignIn
     }
 
-    fn asked<'a>(&self, host: Option<&'a HeaderValue>, path: &'a str) -> RequestedUrl<'a> {
+    fn requested_url<'a>(&self, host: Option<&'a HeaderValue>, path: &'a str) -> RequestedUrl<'a> {
         let scheme = if self.tls.load().is_some() { "https" } else { "http" };
         RequestedUrl { scheme, host, path }
     }
@@ -416,7 +416,7 @@ impl Site {
             );
         };
         let mut response = handled.await;
-        response.body_mut().held().in_flight = Some(permit);
+        response.body_mut().held_mut().in_flight = Some(permit);
         response
     }
 
@@ -481,7 +481,7 @@ fn is_too_long<B>(request: &Request<B>) -> bool {
     request.method().as_str().len() + " ".len() + path + LINE + headers + "\r\n".len() > MAX_HEAD
 }
 
-fn live(method: &Method) -> HttpResponse {
+fn answer_liveness(method: &Method) -> HttpResponse {
     if matches!(*method, Method::GET | Method::HEAD) {
         empty(StatusCode::OK)
     } else {

@@ -139,7 +139,7 @@ impl Traffic {
     }
 
     /// How many connections were closed because their clients did not read.
-    pub(super) fn undelivered_so_far(&self) -> u64 {
+    pub(super) fn undelivered_count(&self) -> u64 {
         self.undelivered.load(Ordering::Relaxed)
     }
 

@@ -51,7 +51,7 @@ impl<S> WatchedStream<S> {
     fn note<T>(&mut self, written: Poll<io::Result<T>>, cx: &mut Context<'_>) -> Poll<io::Result<T>> {
         if written.is_ready() {
             self.stalled = None;
-            self.activity.sent();
+            self.activity.clear_stall();
             return written;
         }
         self.activity.note_stalled();

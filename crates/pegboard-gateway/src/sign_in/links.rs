@@ -153,7 +153,7 @@ impl SignInLinks {
     /// no such link, or no more.
     pub fn open(&self, code: &str, cookie: Option<&str>) -> Result<Option<OpenedLink>, NoSignInPage> {
         let (now, mut tables) = (Instant::now(), self.0.tables.lock());
-        let Some((caller, server)) = tables.followed(code, now) else {
+        let Some((caller, server)) = tables.find_link(code, now) else {
             return Ok(None);
         };
         let cookie = tables.begin(&caller, (server.clone(), Some(code)), cookie, now)?;
@@ -181,7 +181,7 @@ impl SignInLinks {
     }
 
     /// Says that a person has signed in. Calls that wait for it go on.
-    pub fn finished(&self, principal: Option<&Principal>, server: &ServerName) {
+    pub fn report_finished(&self, principal: Option<&Principal>, server: &ServerName) {
         // Nobody may be waiting.
         let _ = self.0.finished.send(Finished {
             principal: principal.cloned(),
@@ -236,17 +236,17 @@ mod tests {
         let mut to_wiki = links.watch(Some(&ada), Some(&wiki));
         let mut to_any = links.watch(Some(&ada), None);
         let mut of_nobody = links.watch(None, None);
-        links.finished(Some(&bob), &wiki);
+        links.report_finished(Some(&bob), &wiki);
         for watch in [&mut to_wiki, &mut to_any, &mut of_nobody] {
             assert_eq!(watch.next().now_or_never(), None, "it is another principal's");
         }
-        links.finished(None, &wiki);
+        links.report_finished(None, &wiki);
         assert_eq!(to_wiki.next().now_or_never(), None);
         assert_eq!(of_nobody.next().now_or_never(), Some(Some(wiki.clone())));
-        links.finished(Some(&ada), &mail);
+        links.report_finished(Some(&ada), &mail);
         assert_eq!(to_wiki.next().now_or_never(), None, "it is another server");
         assert_eq!(to_any.next().now_or_never(), Some(Some(mail)));
-        links.finished(Some(&ada), &wiki);
+        links.report_finished(Some(&ada), &wiki);
         assert_eq!(to_wiki.next().now_or_never(), Some(Some(wiki.clone())));
         assert_eq!(to_any.next().now_or_never(), Some(Some(wiki)));
     }

@@ -133,7 +133,7 @@ impl Tables {
             return Ok((known.code.clone(), known.expires - now));
         }
         make_room(&mut self.links, |link| (&link.caller, (false, link.expires)), caller)?;
-        let code = random()?;
+        let code = random_secret()?;
         let link = Link {
             caller: caller.clone(),
             server: server.cloned(),
@@ -145,7 +145,7 @@ impl Tables {
     }
 
     /// Whose link a code is of, and for which server.
-    pub(super) fn followed(&mut self, code: &str, now: Instant) -> Option<(Caller, Option<ServerName>)> {
+    pub(super) fn find_link(&mut self, code: &str, now: Instant) -> Option<(Caller, Option<ServerName>)> {
         self.expire(now);
         let link = self.links.get(&key_of(code))?;
         Some((link.caller.clone(), link.server.clone()))
@@ -178,10 +178,10 @@ impl Tables {
         // A program that previews links makes visits too, and must not end that of the person.
         let order = |visit: &SignInVisit| (visit.acted.is_some(), visit.expires);
         make_room(&mut self.visits, |visit| (&visit.caller, order(visit)), caller)?;
-        let cookie = random()?;
+        let cookie = random_secret()?;
         let visit = SignInVisit {
             caller: caller.clone(),
-            form_token: random()?,
+            form_token: random_secret()?,
             rights: vec![right],
             expires: now + VISIT_TIME,
             acted: None,
@@ -252,7 +252,7 @@ fn make_room<T>(
 }
 
 /// 256 random bits as text.
-fn random() -> Result<Secret, NoSignInPage> {
+fn random_secret() -> Result<Secret, NoSignInPage> {
     let mut bytes = [0; 32];
     getrandom::fill(&mut bytes).map_err(|_| NoSignInPage::NoRandomNumbers)?;
     Ok(Secret::from(URL_SAFE_NO_PAD.encode(bytes)))
@@ -283,7 +283,7 @@ mod tests {
     /// Follows a link in a fresh browser. Returns its cookie.
     fn follow(tables: &mut Tables, code: &Secret) -> Secret {
         let now = Instant::now();
-        let (caller, server) = tables.followed(code.expose(), now).unwrap();
+        let (caller, server) = tables.find_link(code.expose(), now).unwrap();
         let begun = tables.begin(&caller, (server, Some(code.expose())), None, now);
         begun.unwrap().unwrap()
     }
@@ -303,7 +303,7 @@ mod tests {
             "the visit goes on"
         );
         assert!(!tables.use_up(first.expose(), &server("wiki"), now));
-        assert!(tables.followed(code.expose(), now).is_none());
+        assert!(tables.find_link(code.expose(), now).is_none());
         assert!(!tables.use_up("made up", &server("wiki"), now));
     }
 
@@ -320,8 +320,8 @@ mod tests {
         assert_ne!(code, newer);
         tokio::time::advance(REUSE_TIME).await;
         let now = Instant::now();
-        assert!(tables.followed(code.expose(), now).is_none());
-        assert!(tables.followed(newer.expose(), now).is_some());
+        assert!(tables.find_link(code.expose(), now).is_none());
+        assert!(tables.find_link(newer.expose(), now).is_some());
         assert!(!tables.use_up(cookie.expose(), &server("wiki"), now));
         assert!(tables.visit(cookie.expose(), now).is_some());
         tokio::time::advance(VISIT_TIME).await;
@@ -335,7 +335,7 @@ mod tests {
         for number in 1..=MAX_OF_PRINCIPAL {
             link(&mut tables, "ada", &format!("s{number}"));
         }
-        assert!(tables.followed(first.expose(), Instant::now()).is_none());
+        assert!(tables.find_link(first.expose(), Instant::now()).is_none());
         assert_eq!(tables.links.len(), MAX_OF_PRINCIPAL);
         for number in MAX_OF_PRINCIPAL..MAX {
             link(&mut tables, &format!("p{number}"), "wiki");

@@ -89,7 +89,7 @@ impl BodyLimit {
     pub(super) fn hold(&self, principal: Option<&Principal>, bytes: Bytes) -> Result<Bytes, BodyError> {
         let mut reserved = None;
         self.reserve(&mut reserved, principal, bytes.len())?;
-        Ok(held(bytes, reserved))
+        Ok(attach_permit(bytes, reserved))
     }
 
     async fn rest<B>(
@@ -116,7 +116,7 @@ impl BodyLimit {
             self.reserve(&mut reserved, principal, whole.len() + part.len())?;
             whole.extend_from_slice(&part);
         }
-        Ok(held(whole.freeze(), reserved))
+        Ok(attach_permit(whole.freeze(), reserved))
     }
 
     /// Reserves `length` bytes in all, unless they are few.
@@ -142,7 +142,7 @@ impl BodyLimit {
     }
 }
 
-fn held(bytes: Bytes, reserved: Option<QuotaPermit>) -> Bytes {
+fn attach_permit(bytes: Bytes, reserved: Option<QuotaPermit>) -> Bytes {
     match reserved {
         Some(place) => Bytes::from_owner(Reserved { bytes, place }),
         None => bytes,

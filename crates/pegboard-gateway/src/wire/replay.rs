@@ -233,7 +233,7 @@ impl ReplayStream {
     }
 
     /// Notes that a reader is gone. A call whose client can come back goes on for a while; any other is cancelled.
-    fn left(self: &Arc<Self>, reader: u64, can_resume: bool) {
+    fn note_departure(self: &Arc<Self>, reader: u64, can_resume: bool) {
         let mut state = self.state.lock();
         if state.reader != reader {
             return;
@@ -407,7 +407,7 @@ impl EventSource for EventReader {
 
 impl Drop for EventReader {
     fn drop(&mut self) {
-        self.stream.left(self.number, self.can_resume);
+        self.stream.note_departure(self.number, self.can_resume);
     }
 }
 

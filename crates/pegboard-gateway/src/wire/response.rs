@@ -34,7 +34,7 @@ pub(crate) fn empty(status: StatusCode) -> HttpResponse {
 }
 
 /// An error of HTTP itself about a request that was admitted before and may have run.
-pub(super) fn lost(status: StatusCode, detail: &str) -> HttpResponse {
+pub(super) fn lost_problem(status: StatusCode, detail: &str) -> HttpResponse {
     let title = status.canonical_reason().unwrap_or("Error");
     let body = json!({"type": "about:blank", "title": title, "status": status.as_u16(), "detail": detail,
         "may_have_executed": true});

@@ -107,7 +107,7 @@ impl ResponseBody {
     }
 
     /// What is kept until this body was sent.
-    pub(crate) fn held(&mut self) -> &mut Held {
+    pub(crate) fn held_mut(&mut self) -> &mut Held {
         &mut self.held
     }
 

@@ -99,13 +99,13 @@ impl Session {
     }
 
     /// How long the session has been idle; `None` if it is in use.
-    pub(super) fn idle(&self) -> Option<Duration> {
+    pub(super) fn idle_time(&self) -> Option<Duration> {
         let is_open = self.open.load(Ordering::Relaxed) > 0;
-        (!is_open).then(|| self.unused())
+        (!is_open).then(|| self.time_since_use())
     }
 
     /// How long ago the last request or stream ended, or the session was opened.
-    pub(super) fn unused(&self) -> Duration {
+    pub(super) fn time_since_use(&self) -> Duration {
         self.used.lock().elapsed()
     }
 
@@ -129,7 +129,7 @@ impl Session {
     }
 
     /// Reads the stream of messages that belong to no request.
-    pub(super) fn general(&self) -> EventReader {
+    pub(super) fn read_general(&self) -> EventReader {
         self.general.read(None, false)
     }
 

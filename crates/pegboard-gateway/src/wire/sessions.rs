@@ -90,7 +90,9 @@ impl Sessions {
     fn sweep(&self) {
         let mut open = self.open.write();
         let idle: Vec<_> = open
-            .extract_if(|_, session| session.ends_with_token() || session.idle().is_some_and(|idle| idle >= self.idle))
+            .extract_if(|_, session| {
+                session.ends_with_token() || session.idle_time().is_some_and(|idle| idle >= self.idle)
+            })
             .collect();
         let others: Vec<_> = open.values().cloned().collect();
         drop(open);
@@ -174,7 +176,7 @@ async fn sweep(sessions: Weak<Sessions>) {
 /// The session that makes room for a new one: the one that has been idle longest, first among the caller's own.
 fn find_evictable(open: &Open, caller: &Caller) -> Option<SecretId> {
     let candidates = open.iter().filter_map(|(id, session)| {
-        let idle = session.idle().filter(|idle| *idle >= EVICTABLE)?;
+        let idle = session.idle_time().filter(|idle| *idle >= EVICTABLE)?;
         Some(((session.is_of(caller), idle), *id))
     });
     candidates.max_by_key(|(rank, _)| *rank).map(|(_, id)| id)
@@ -195,7 +197,7 @@ fn find_in_largest_share(open: &Open, caller: &Caller) -> Option<SecretId> {
     }
     let of_largest = open.iter().filter(|(_, session)| session.principal() == *largest);
     of_largest
-        .max_by_key(|(_, session)| (session.idle().is_some(), session.unused()))
+        .max_by_key(|(_, session)| (session.idle_time().is_some(), session.time_since_use()))
         .map(|(id, _)| *id)
 }
 

@@ -98,7 +98,11 @@ impl SseWire {
             id,
             queue,
             streams: self.streams.clone(),
-            drained: Some(Box::pin(drained(stream, self.closing.clone(), self.halted.clone()))),
+            drained: Some(Box::pin(drain_when_closing(
+                stream,
+                self.closing.clone(),
+                self.halted.clone(),
+            ))),
         };
         let base = uri.path().trim_end_matches('/').strip_suffix("sse").unwrap_or_default();
         let endpoint = event_frame::endpoint(&format!("{base}messages?session={}", id.text()));
@@ -194,7 +198,7 @@ impl EventSource for Events {
 }
 
 /// Waits until the server stops or the token ends, and then until the requests of a stream are answered.
-async fn drained(stream: Arc<Stream>, closing: CancellationToken, halted: CancellationToken) {
+async fn drain_when_closing(stream: Arc<Stream>, closing: CancellationToken, halted: CancellationToken) {
     tokio::select! {
         () = closing.cancelled() => {}
         () = stream.connection.drain_after(&stream.caller.revoked) => return,

@@ -126,12 +126,12 @@ impl HttpWire {
             .read(visit.caller.principal.as_ref(), visit.headers, body)
             .await
         {
-            Ok(bytes) => self.incoming(visit, bytes).await,
+            Ok(bytes) => self.handle_body(visit, bytes).await,
             Err(error) => error.response(),
         }
     }
 
-    async fn incoming(&self, visit: Visit<'_>, bytes: Bytes) -> HttpResponse {
+    async fn handle_body(&self, visit: Visit<'_>, bytes: Bytes) -> HttpResponse {
         match parse(&bytes) {
             Ok(Incoming::One(Message::Request(request))) => self.request(visit, request).await,
             Ok(Incoming::One(message)) => match self.session_if_any(visit) {
@@ -154,22 +154,22 @@ impl HttpWire {
     async fn request(&self, visit: Visit<'_>, request: Request) -> HttpResponse {
         let id = request.id.clone();
         let outcome = if headers::is_modern(visit.headers, &request) {
-            modern(visit, request).await
+            handle_modern(visit, request).await
         } else if &*request.method == method::INITIALIZE {
             self.initialize(visit, request).await
         } else {
-            self.legacy(visit, request).await
+            self.handle_legacy(visit, request).await
         };
         outcome.unwrap_or_else(|refusal| refuse(Some(&id), refusal))
     }
 
-    async fn legacy(&self, visit: Visit<'_>, request: Request) -> Result<HttpResponse, Refusal> {
+    async fn handle_legacy(&self, visit: Visit<'_>, request: Request) -> Result<HttpResponse, Refusal> {
         let session = self.session_for_requests(visit)?;
         let running = visit
             .endpoint
             .start(&session.0.peer, request)
             .map_err(|error| (response::status_of(error.code, false), error))?;
-        Ok(answer::legacy(running, session, visit.accepts).await)
+        Ok(answer::answer_legacy(running, session, visit.accepts).await)
     }
 
     /// Opens a session, unless the endpoint refuses the handshake.
@@ -216,7 +216,7 @@ impl HttpWire {
             Ok(Some(session)) => session,
             Ok(None) => return method_not_allowed("POST", "only POST works without a session"),
             Err((status, error)) if visit.headers.contains_key(LAST_EVENT_ID) => {
-                return response::lost(status, &format!("{}. {STREAM_GONE}", error.message));
+                return response::lost_problem(status, &format!("{}. {STREAM_GONE}", error.message));
             }
             Err((status, error)) => return problem(status, &error.message),
         };
@@ -224,18 +224,18 @@ impl HttpWire {
             return problem(StatusCode::NOT_ACCEPTABLE, "accept text/event-stream");
         }
         let reader = match visit.headers.get(LAST_EVENT_ID) {
-            None => session.0.general(),
+            None => session.0.read_general(),
             Some(last) => {
                 let last = last.to_str().ok().and_then(EventId::parse);
                 let Some(reader) = last.and_then(|last| session.0.resume(last)) else {
                     let detail = format!("the stream of this Last-Event-ID is no longer kept. {STREAM_GONE}");
-                    return response::lost(StatusCode::BAD_REQUEST, &detail);
+                    return response::lost_problem(StatusCode::BAD_REQUEST, &detail);
                 };
                 reader
             }
         };
         let mut response = response::events(EventBody::new(Box::new(reader)));
-        response.body_mut().held().session = Some(session);
+        response.body_mut().held_mut().session = Some(session);
         response
     }
 
@@ -275,7 +275,7 @@ impl HttpWire {
     }
 }
 
-async fn modern(visit: Visit<'_>, mut request: Request) -> Result<HttpResponse, Refusal> {
+async fn handle_modern(visit: Visit<'_>, mut request: Request) -> Result<HttpResponse, Refusal> {
     let mirrored = headers::check(visit.headers, &request).map_err(|error| (StatusCode::BAD_REQUEST, error))?;
     request.mirrored = Some(mirrored);
     let running = visit.endpoint.start_modern(visit.caller, request).map_err(|error| {
@@ -285,7 +285,7 @@ async fn modern(visit: Visit<'_>, mut request: Request) -> Result<HttpResponse, 
             status => (status, error),
         }
     })?;
-    Ok(answer::modern(running, visit.accepts).await)
+    Ok(answer::answer_modern(running, visit.accepts).await)
 }
 
 fn no_session() -> Refusal {

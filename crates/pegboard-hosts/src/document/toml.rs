@@ -40,7 +40,7 @@ pub(super) fn set(text: &str, path: &[&str], value: &Value) -> Result<Vec<Edit>,
         }
         return insert_inline(text, &layout, table, &path[table.path.len()..], value);
     }
-    if let Some((entry, known)) = layout.dotted(path) {
+    if let Some((entry, known)) = layout.find_dotted(path) {
         let section = &layout.sections[entry.section];
         let relative = path.get(section.path.len()..).unwrap_or(known);
         let at = splice::line_end(text, entry.value.end);

@@ -74,7 +74,7 @@ pub(super) fn nest(path: &[&str], value: &Value) -> Value {
 }
 
 /// The values of a list that differ from those of a known one, by their place; `None` if more than single values differ.
-pub(super) fn changed_items<'a>(known: &Tree, wanted: &'a Value) -> Option<Vec<(usize, &'a Value)>> {
+pub(super) fn find_changed_items<'a>(known: &Tree, wanted: &'a Value) -> Option<Vec<(usize, &'a Value)>> {
     let (Tree::List(known), Value::Array(wanted)) = (known, wanted) else {
         return None;
     };
@@ -111,7 +111,7 @@ pub(super) fn take(root: &mut Value, path: &[&str]) {
 }
 
 /// Whether both say the same. An empty map and one that is not there are the same, since formats differ in whether they can write it.
-pub(super) fn same(one: &Value, other: &Value) -> bool {
+pub(super) fn is_same(one: &Value, other: &Value) -> bool {
     prune(one) == prune(other)
 }
 

@@ -60,7 +60,7 @@ impl EntryReader<'_> {
                 let Some(url) = url.as_str() else {
                     return Err(format!("`{key}` must be a text, not {}", kind(&url)));
                 };
-                let url = self.translated(url, "url");
+                let url = self.translate_text(url, "url");
                 let kind = match transport.replace(['-', '_'], "").as_str() {
                     "sse" => Some("sse"),
                     "ws" | "websocket" => Some("websocket"),
@@ -113,11 +113,11 @@ impl EntryReader<'_> {
             return Err(self.no_target());
         }
         if let Some((url, headers)) = remote_of(&words) {
-            let url = self.translated(&url, "url");
+            let url = self.translate_text(&url, "url");
             self.note("is reached directly, without `mcp-remote`");
             self.set("url", url);
             for (name, value) in headers {
-                let value = self.translated(&value, &name);
+                let value = self.translate_text(&value, &name);
                 self.set_in("headers", &name, value);
             }
             let _ = self.take(&["env", "envs", "environment"]);
@@ -125,7 +125,7 @@ impl EntryReader<'_> {
         }
         let mut words = words
             .into_iter()
-            .map(|word| self.translated(&word, "arg"))
+            .map(|word| self.translate_text(&word, "arg"))
             .collect::<Vec<_>>()
             .into_iter();
         self.set("command", words.next().unwrap_or_default());
@@ -135,7 +135,7 @@ impl EntryReader<'_> {
         }
         self.environment();
         if let Some(folder) = self.text(&["cwd", "working_directory"]) {
-            let folder = self.translated(&folder, "cwd");
+            let folder = self.translate_text(&folder, "cwd");
             self.set("cwd", folder);
         } else if let Some(project) = &self.place.project {
             let project = project.display().to_string();
@@ -160,12 +160,12 @@ impl EntryReader<'_> {
         }
         if let Some((key, named)) = self.take_named(&["env_keys", "env_vars"]) {
             if !named.is_array() {
-                self.mistyped(key, &named, "a list");
+                self.note_mistyped(key, &named, "a list");
             }
             for (at, one) in named.as_array().into_iter().flatten().enumerate() {
                 match one.as_str().or_else(|| one.get("name")?.as_str()) {
                     Some(name) => passed.push(name.to_owned()),
-                    None => self.mistyped(&format!("{key}[{at}]"), one, "a text"),
+                    None => self.note_mistyped(&format!("{key}[{at}]"), one, "a text"),
                 }
             }
         }
@@ -174,7 +174,7 @@ impl EntryReader<'_> {
         }
         self.add_to("env_pass", passed);
         if let Some(file) = self.text(&["env_file"]) {
-            let file = self.translated(&file, "env_file");
+            let file = self.translate_text(&file, "env_file");
             self.set("env_file", file);
         }
     }
@@ -189,13 +189,13 @@ impl EntryReader<'_> {
                     self.request_option(&key, value);
                 }
             }
-            Some(value) => self.mistyped("request_options", &value, "a table"),
+            Some(value) => self.note_mistyped("request_options", &value, "a table"),
             None => {}
         }
         for theirs in ["env_http_headers", "env_headers"] {
             match self.take(&[theirs]) {
                 Some(table @ Value::Object(_)) => self.set("env_headers", table),
-                Some(value) => self.mistyped(theirs, &value, "a table"),
+                Some(value) => self.note_mistyped(theirs, &value, "a table"),
                 None => {}
             }
         }
@@ -224,7 +224,7 @@ impl EntryReader<'_> {
             (_, Value::Null) | ("verifySsl", Value::Bool(true)) => {}
             ("headers", table) => self.headers_in(&path, table),
             ("verifySsl", Value::Bool(false)) => self.set("insecure", true),
-            ("verifySsl", value) => self.mistyped(&path, &value, "true or false"),
+            ("verifySsl", value) => self.note_mistyped(&path, &value, "true or false"),
             ("caBundlePath", value) => {
                 if let Some(file) = self.text_in(&path, &value) {
                     self.set_in("tls", "ca", file);
@@ -234,14 +234,14 @@ impl EntryReader<'_> {
                 for (part, value) in certificate.into_iter().filter(|(_, value)| !value.is_null()) {
                     let path = format!("{path}.{part}");
                     if !matches!(part.as_str(), "cert" | "key") {
-                        self.unknown(&path);
+                        self.note_unknown(&path);
                     } else if let Some(file) = self.text_in(&path, &value) {
                         self.set_in("tls", &part, file);
                     }
                 }
             }
-            ("clientCertificate", value) => self.mistyped(&path, &value, "a table"),
-            _ => self.unknown(&path),
+            ("clientCertificate", value) => self.note_mistyped(&path, &value, "a table"),
+            _ => self.note_unknown(&path),
         }
     }
 

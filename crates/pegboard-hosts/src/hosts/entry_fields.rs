@@ -86,7 +86,7 @@ pub(super) fn tools(reader: &mut EntryReader<'_>) {
             for (name, tool) in tools {
                 let Some(mode) = tool.get("approval_mode") else {
                     if !tool.is_object() {
-                        reader.mistyped(&format!("tools.{name}"), &tool, "a table");
+                        reader.note_mistyped(&format!("tools.{name}"), &tool, "a table");
                     }
                     continue;
                 };
@@ -95,7 +95,7 @@ pub(super) fn tools(reader: &mut EntryReader<'_>) {
                 }
             }
         }
-        Some(value) => reader.mistyped("tools", &value, "a list or a table"),
+        Some(value) => reader.note_mistyped("tools", &value, "a list or a table"),
         None => {}
     }
 }
@@ -118,7 +118,7 @@ fn policies(reader: &mut EntryReader<'_>, list: &[Value]) {
             Some("always_deny") => reader.add_to("deny", vec![name.to_owned()]),
             Some("always_ask") => reader.set_in("tools", name, serde_json::json!({"approval": "always"})),
             None if policy.is_null() => {}
-            _ => reader.unknown(&format!("tools.{name}.permission_policy")),
+            _ => reader.note_unknown(&format!("tools.{name}.permission_policy")),
         }
     }
 }
@@ -130,7 +130,7 @@ fn approval(reader: &mut EntryReader<'_>, key: &str, mode: &Value) -> Option<&'s
         "writes" => Some("writes"),
         "auto" | "approve" => Some("auto"),
         _ => {
-            reader.unknown(key);
+            reader.note_unknown(key);
             None
         }
     }
@@ -146,7 +146,7 @@ pub(super) fn timeouts(reader: &mut EntryReader<'_>) {
                 match theirs.as_str() {
                     "startup" => duration(reader, &key, value, own, "connect_timeout"),
                     "request" => duration(reader, &key, value, own, "call_timeout"),
-                    _ => reader.unknown(&key),
+                    _ => reader.note_unknown(&key),
                 }
             }
         }
@@ -175,7 +175,7 @@ pub(super) fn timeouts(reader: &mut EntryReader<'_>) {
             }
         }
         Some(Value::String(_)) | None => {}
-        Some(value) => reader.mistyped("lifecycle", &value, "a text or a table"),
+        Some(value) => reader.note_mistyped("lifecycle", &value, "a text or a table"),
     }
 }
 
@@ -196,7 +196,7 @@ pub(super) fn sign_in(reader: &mut EntryReader<'_>) {
         reader.set_in("env_headers", "Authorization", name);
     }
     if let Some(token) = reader.text(&["bearer_token", "api_key"]) {
-        let token = reader.translated(&token, "token");
+        let token = reader.translate_text(&token, "token");
         reader.set("bearer_token", token);
     }
     if let Some(helper) = reader.take(&["headers_helper", "http_headers_helper"]) {
@@ -210,7 +210,7 @@ pub(super) fn sign_in(reader: &mut EntryReader<'_>) {
         Some(Value::Bool(false)) => reader.set("oauth", false),
         Some(Value::Object(table)) => oauth_table(reader, table),
         Some(Value::Bool(true)) | None => {}
-        Some(value) => reader.mistyped("oauth", &value, "a table"),
+        Some(value) => reader.note_mistyped("oauth", &value, "a table"),
     }
     for key in ["oauth_client", "auth"] {
         match reader.take(&[key]) {
@@ -219,7 +219,7 @@ pub(super) fn sign_in(reader: &mut EntryReader<'_>) {
                 reader.note(format!("`{key} = \"{word}\"` is left out: only the host can do that"));
             }
             Some(Value::String(_)) | None => {}
-            Some(value) => reader.mistyped(key, &value, "a text or a table"),
+            Some(value) => reader.note_mistyped(key, &value, "a text or a table"),
         }
     }
     let flat = [
@@ -232,7 +232,7 @@ pub(super) fn sign_in(reader: &mut EntryReader<'_>) {
     ];
     for (theirs, ours) in flat {
         if let Some(value) = reader.text(&[theirs]) {
-            let value = reader.translated(&value, ours);
+            let value = reader.translate_text(&value, ours);
             reader.set_in("oauth", ours, value);
         }
     }
@@ -273,7 +273,7 @@ fn oauth_table(reader: &mut EntryReader<'_>, table: serde_json::Map<String, Valu
             "callback_port" | "redirect_port" => {
                 port = value.as_u64();
                 if port.is_none() {
-                    reader.mistyped(&format!("oauth.{key}"), &value, "a whole number");
+                    reader.note_mistyped(&format!("oauth.{key}"), &value, "a whole number");
                 }
                 continue;
             }
@@ -293,7 +293,7 @@ fn oauth_table(reader: &mut EntryReader<'_>, table: serde_json::Map<String, Valu
         has_redirect |= ours == "redirect_uri";
         match value {
             Value::String(text) => {
-                let text = reader.translated(&text, ours);
+                let text = reader.translate_text(&text, ours);
                 reader.set_in("oauth", ours, text);
             }
             value => reader.set_in("oauth", ours, value),
@@ -337,7 +337,7 @@ pub(super) fn others(reader: &mut EntryReader<'_>) {
                 reader.set("instructions", text);
             }
         }
-        Some(value) => reader.mistyped("custom_instructions", &value, "a table"),
+        Some(value) => reader.note_mistyped("custom_instructions", &value, "a table"),
         None => {}
     }
     let sandbox = reader.take(&["sandbox"]);

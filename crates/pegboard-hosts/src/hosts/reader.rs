@@ -67,7 +67,7 @@ impl<'a> EntryReader<'a> {
     pub(super) fn flag(&mut self, name: &str) -> Option<bool> {
         let value = self.take(&[name])?;
         if !value.is_boolean() {
-            self.mistyped(name, &value, "true or false");
+            self.note_mistyped(name, &value, "true or false");
         }
         value.as_bool()
     }
@@ -125,19 +125,19 @@ impl<'a> EntryReader<'a> {
     }
 
     /// Notes that the value of a setting is left out because of its type. The value is not named: it may be a secret.
-    pub(super) fn mistyped(&mut self, key: &str, value: &Value, wanted: &str) {
+    pub(super) fn note_mistyped(&mut self, key: &str, value: &Value, wanted: &str) {
         self.note(format!("`{key}` {MISTYPED} {wanted}, not {}", kind(value)));
     }
 
     /// Notes that the value of a setting is left out because Pegboard has nothing like it.
-    pub(super) fn unknown(&mut self, key: &str) {
+    pub(super) fn note_unknown(&mut self, key: &str) {
         self.note(format!("`{key}` is left out: not known to Pegboard"));
     }
 
     /// The text of a setting.
     pub(super) fn text_in(&mut self, key: &str, value: &Value) -> Option<String> {
         if !value.is_string() {
-            self.mistyped(key, value, "a text");
+            self.note_mistyped(key, value, "a text");
         }
         value.as_str().map(str::to_owned)
     }
@@ -154,7 +154,7 @@ impl<'a> EntryReader<'a> {
                 }
             }
             Value::String(text) => texts.extend(text.split_whitespace().map(str::to_owned)),
-            _ => self.mistyped(key, value, "a list"),
+            _ => self.note_mistyped(key, value, "a list"),
         }
         texts
     }
@@ -162,14 +162,14 @@ impl<'a> EntryReader<'a> {
     /// The words of a command line; numbers and truth values become texts.
     pub(super) fn words_in(&mut self, key: &str, value: &Value) -> Vec<String> {
         let Some(list) = value.as_array() else {
-            self.mistyped(key, value, "a list");
+            self.note_mistyped(key, value, "a list");
             return Vec::new();
         };
         let mut words = Vec::new();
         for (at, one) in list.iter().enumerate() {
             match plain_text(one) {
                 Some(word) => words.push(word),
-                None => self.mistyped(&format!("{key}[{at}]"), one, "a text"),
+                None => self.note_mistyped(&format!("{key}[{at}]"), one, "a text"),
             }
         }
         words
@@ -178,7 +178,7 @@ impl<'a> EntryReader<'a> {
     /// A duration with its unit.
     pub(super) fn duration_in(&mut self, key: &str, value: &Value, unit: Unit) -> Option<String> {
         let Some(amount) = value.as_f64() else {
-            self.mistyped(key, value, "a number");
+            self.note_mistyped(key, value, "a number");
             return None;
         };
         if amount <= 0.0 {
@@ -213,7 +213,7 @@ impl<'a> EntryReader<'a> {
     }
 
     /// The text in our notation. `key` names what it is the value of.
-    pub(super) fn translated(&mut self, text: &str, key: &str) -> String {
+    pub(super) fn translate_text(&mut self, text: &str, key: &str) -> String {
         let variable = match is_variable(key) {
             true => key.to_owned(),
             false => variable_name(&format!("{}_{key}", self.name)),
@@ -232,17 +232,17 @@ impl<'a> EntryReader<'a> {
     /// A table of texts in our notation; numbers and truth values become texts.
     pub(super) fn table_in(&mut self, key: &str, value: &Value) -> Map<String, Value> {
         let Some(pairs) = value.as_object() else {
-            self.mistyped(key, value, "a table");
+            self.note_mistyped(key, value, "a table");
             return Map::new();
         };
         let mut table = Map::new();
         for (name, value) in pairs {
             match plain_text(value) {
                 Some(text) => {
-                    let text = self.translated(&text, name);
+                    let text = self.translate_text(&text, name);
                     table.insert(name.clone(), text.into());
                 }
-                None => self.mistyped(&format!("{key}.{name}"), value, "a text"),
+                None => self.note_mistyped(&format!("{key}.{name}"), value, "a text"),
             }
         }
         table

@@ -89,7 +89,7 @@ impl ServerFingerprint {
         // `doctor --fix` writes the path of a program in place of its name.
         let has_own_path = server.get("env").is_some_and(|env| env.get("PATH").is_some());
         if let Some(program) = line.first_mut().filter(|_| !has_own_path) {
-            *program = executable::short(&program.replace("$$", "$")).to_owned();
+            *program = executable::shorten(&program.replace("$$", "$")).to_owned();
         }
         let single = SINGLE
             .iter()

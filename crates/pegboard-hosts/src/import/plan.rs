@@ -92,7 +92,7 @@ impl Row {
     }
 
     /// The settings as they are written with these answers.
-    pub(crate) fn answered(&self, answers: &BTreeMap<String, String>) -> Map<String, Value> {
+    pub(crate) fn settings_with_answers(&self, answers: &BTreeMap<String, String>) -> Map<String, Value> {
         with_answers(&self.settings, &self.inputs, answers)
     }
 }
@@ -248,7 +248,7 @@ impl TakenNames {
     }
 
     /// The name under which a server is there already.
-    fn same(
+    fn find_same(
         &self,
         source: &Origin,
         wish: &str,
@@ -343,7 +343,7 @@ impl TakenNames {
         } = row;
         let wish = alias(original);
         let identity = ServerFingerprint::new(&with_variables(settings, inputs));
-        if let Some(name) = self.same(source, &wish, settings, &identity) {
+        if let Some(name) = self.find_same(source, &wish, settings, &identity) {
             return Action::Same(name);
         }
         let other = self.bases.get(&identity.without_policy());
@@ -365,7 +365,7 @@ impl TakenNames {
             return Action::Replace(wish);
         }
         notes.push(format!("`{wish}` is another server already"));
-        Action::Add(free(&wish, &self.taken))
+        Action::Add(choose_free(&wish, &self.taken))
     }
 }
 
@@ -396,7 +396,7 @@ fn append_number(wish: &str, number: u32) -> String {
 }
 
 /// The name with the first number that makes it free.
-fn free(wish: &str, taken: &Map<String, Value>) -> String {
+fn choose_free(wish: &str, taken: &Map<String, Value>) -> String {
     let mut number = 2_u32;
     loop {
         let name = append_number(wish, number);
@@ -463,7 +463,7 @@ mod tests {
         }
         assert!(ServerName::parse(&alias(&"a.".repeat(100))).is_ok());
         let taken = Map::from_iter([("a".to_owned(), json!({})), ("a-2".to_owned(), json!({}))]);
-        assert_eq!(free("a", &taken), "a-3");
+        assert_eq!(choose_free("a", &taken), "a-3");
     }
 
     #[test]

@@ -86,11 +86,11 @@ pub(super) fn find(from: &[String], is_project: bool, folders: &Folders) -> Resu
             Some(host) => {
                 let files = of(host);
                 if files.is_empty() {
-                    return Err(nothing(host, is_project, folders));
+                    return Err(no_file_error(host, is_project, folders));
                 }
                 found.extend(files.into_iter().map(|file| HostFile { is_named: true, ..file }));
             }
-            None => found.push(named(one, folders)?),
+            None => found.push(find_named(one, folders)?),
         }
     }
     // A file that is named twice is read once.
@@ -99,7 +99,7 @@ pub(super) fn find(from: &[String], is_project: bool, folders: &Folders) -> Resu
     Ok(found)
 }
 
-fn nothing(host: &Host, is_project: bool, folders: &Folders) -> HostError {
+fn no_file_error(host: &Host, is_project: bool, folders: &Folders) -> HostError {
     let looked: Vec<String> = match is_project {
         true => host.project.iter().map(|name| (*name).to_owned()).collect(),
         false => (host.user)(folders)
@@ -114,7 +114,7 @@ fn nothing(host: &Host, is_project: bool, folders: &Folders) -> HostError {
 }
 
 /// A file that is named by its path.
-fn named(name: &str, folders: &Folders) -> Result<HostFile, HostError> {
+fn find_named(name: &str, folders: &Folders) -> Result<HostFile, HostError> {
     // `HOST:FILE` tells whose file it is.
     let told = name
         .split_once(':')

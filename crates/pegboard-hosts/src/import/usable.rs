@@ -8,7 +8,7 @@ use serde_json::{Map, Value, json};
 use super::plan::{Action, Plan};
 
 /// The variables that a server needs and that are not set here. No keyring is asked.
-pub(crate) fn unset(settings: &Map<String, Value>) -> Vec<String> {
+pub(crate) fn find_unset(settings: &Map<String, Value>) -> Vec<String> {
     let mut settings = settings.clone();
     let passed = settings.get("env_pass").and_then(Value::as_array).cloned();
     // A server that is not used now needs its variables later.
@@ -51,12 +51,12 @@ impl Plan {
                 Action::Same(name) => known.get(name).and_then(Value::as_object).cloned(),
                 _ => None,
             };
-            let settings = here.unwrap_or_else(|| row.answered(&self.answers));
+            let settings = here.unwrap_or_else(|| row.settings_with_answers(&self.answers));
             if settings.get("enabled") == Some(&Value::Bool(false)) {
                 continue;
             }
             let name = row.new_name().unwrap_or(&row.original);
-            for variable in unset(&settings) {
+            for variable in find_unset(&settings) {
                 let names = all.entry(variable).or_default();
                 if !names.iter().any(|known| known == name) {
                     names.push(name.to_owned());

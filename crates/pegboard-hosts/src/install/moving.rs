@@ -40,7 +40,7 @@ pub fn leave_what_would_not_work(plan: &mut Plan, asks: bool) -> Vec<String> {
 }
 
 /// The servers of a plan that hosts start now and that would be moved.
-pub fn movable(plan: &Plan) -> Vec<&Row> {
+pub fn find_movable(plan: &Plan) -> Vec<&Row> {
     let rows = plan.rows.iter().zip(reasons(plan, false));
     rows.filter(|(row, reason)| reason.is_none() && row.can_move() && is_in_use(&row.settings))
         .map(|(row, _)| row)
@@ -57,7 +57,7 @@ fn reasons(plan: &Plan, asks: bool) -> Vec<Option<String>> {
         };
         let reason = reason_to_stay(row, here, &plan.answers, asks);
         if let Some(name) = row.new_name().filter(|_| reason.is_none()) {
-            known.insert(name.to_owned(), Value::Object(row.answered(&plan.answers)));
+            known.insert(name.to_owned(), Value::Object(row.settings_with_answers(&plan.answers)));
         }
         reason
     };
@@ -79,7 +79,7 @@ pub fn reason_to_stay(
         return Some(note.clone());
     }
     let Action::Same(name) = &row.action else {
-        return unset(row, &row.answered(answers), asks);
+        return describe_unset(row, &row.settings_with_answers(answers), asks);
     };
     let Some(here) = here else {
         return Some(format!("`{name}` is not imported"));
@@ -90,13 +90,13 @@ pub fn reason_to_stay(
     if is_in_use(&row.settings) && !is_in_use(here) {
         return Some(format!("`{name}` is disabled here"));
     }
-    unset(row, here, false)
+    describe_unset(row, here, false)
 }
 
 /// The sentence about the variables that settings need and that are not set here.
-fn unset(row: &Row, settings: &Map<String, Value>, asks: bool) -> Option<String> {
+fn describe_unset(row: &Row, settings: &Map<String, Value>, asks: bool) -> Option<String> {
     let input = |variable: &String| row.inputs.iter().find(|input| input.variable() == *variable);
-    let mut names = import::unset(settings);
+    let mut names = import::find_unset(settings);
     names.retain(|name| !asks || input(name).is_none());
     match names.as_slice() {
         [] => None,

@@ -39,13 +39,13 @@ pub fn uninstall(
         }
     }
     if changes.is_empty() && failed.is_empty() {
-        changes.push(absent(host, PathBuf::new(), options));
+        changes.push(absent_change(host, PathBuf::new(), options));
     }
     Ok((changes, failed))
 }
 
 /// The change of a file that has no entry of Pegboard.
-fn absent(host: &'static Host, file: PathBuf, options: &Removal) -> Change {
+fn absent_change(host: &'static Host, file: PathBuf, options: &Removal) -> Change {
     Change {
         host,
         file,
@@ -62,7 +62,7 @@ fn uninstall_from(host: &'static Host, file: &Path, options: &Removal) -> Result
     let mut document = user_file::open(file)?;
     let written = remotes::url_of(file, &options.name)?;
     let written = written.as_deref();
-    let mut change = absent(host, file.to_owned(), options);
+    let mut change = absent_change(host, file.to_owned(), options);
     let refused = |error| HostError::refused_edit(&error);
     let foreign = format!(
         "{} has another `{}` in {}, which stays",

@@ -52,7 +52,7 @@ impl<'t> TextLine<'t> {
     fn kind(&self) -> Option<ObjectKind> {
         let (key, value) = self.key()?;
         let value = self.content()[value - self.start - self.indent..].split(" #").next()?;
-        (key == "kind").then(|| ObjectKind::named(value.trim().trim_matches(['"', '\''])))
+        (key == "kind").then(|| ObjectKind::from_word(value.trim().trim_matches(['"', '\''])))
     }
 
     fn section_value(&self) -> Option<usize> {

@@ -83,7 +83,7 @@ pub(super) enum ObjectKind {
 }
 
 impl ObjectKind {
-    pub(super) fn named(word: &str) -> Self {
+    pub(super) fn from_word(word: &str) -> Self {
         match word {
             "Secret" => Self::Secret,
             "SecretList" => Self::List,

@@ -111,10 +111,10 @@ impl Scan<'_> {
                 b'}' | b']' => self.close(at),
                 b':' => self.colon(at),
                 b',' => self.comma(at),
-                b'\\' | b'"' => self.quoted_or_space(at),
+                b'\\' | b'"' => self.scan_string_or_escape(at),
                 b'\'' => self.single(at),
                 b if b.is_ascii_whitespace() => at + 1,
-                _ => self.bare(at),
+                _ => self.scan_bare(at),
             };
             if self.stack.is_empty() {
                 return at;
@@ -169,7 +169,7 @@ impl Scan<'_> {
         match &text[key.clone()] {
             "kind" => {
                 let word = last.map_or("", |last| &text[last]);
-                frame.kind.get_or_insert((ObjectKind::named(word), key.start));
+                frame.kind.get_or_insert((ObjectKind::from_word(word), key.start));
             }
             "apiVersion" => frame.is_core = last.is_some_and(|last| &text[last] == "v1"),
             name if SECTIONS.contains(&name) => {
@@ -201,7 +201,7 @@ impl Scan<'_> {
     }
 
     /// Scans a string, or skips an escape: backslashes without a quote are escaped line breaks and tabs of the enclosing string.
-    fn quoted_or_space(&mut self, at: usize) -> usize {
+    fn scan_string_or_escape(&mut self, at: usize) -> usize {
         let bytes = self.text.as_bytes();
         let slashes = bytes[at..self.end].iter().take_while(|b| **b == b'\\').count();
         let quote = at + slashes;
@@ -236,7 +236,7 @@ impl Scan<'_> {
         }
     }
 
-    fn bare(&mut self, at: usize) -> usize {
+    fn scan_bare(&mut self, at: usize) -> usize {
         let bytes = &self.text.as_bytes()[at..self.end];
         let mut len = 0;
         while let Some(b) = bytes.get(len) {
@@ -311,7 +311,7 @@ impl Scan<'_> {
             name if SECTIONS.contains(&name) => frame.sections.push(from..end),
             "kind" => {
                 let word = frame.last.clone().map_or("", |last| &text[last]);
-                frame.kind.get_or_insert((ObjectKind::named(word), key.start));
+                frame.kind.get_or_insert((ObjectKind::from_word(word), key.start));
             }
             _ => {}
         }

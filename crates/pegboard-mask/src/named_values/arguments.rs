@@ -51,11 +51,11 @@ pub(super) fn find_secure_string_argument(bytes: &[u8], word: &Range<usize>) -> 
         at += run(bytes, at, is_blank);
     }
     let inside = value::find_quoted(bytes, at);
-    inside.or_else(|| piped(bytes, word.start - VERB.len()))
+    inside.or_else(|| find_piped(bytes, word.start - VERB.len()))
 }
 
 /// Returns the inside of the string that is piped to what begins at `at`: `'…' | `.
-fn piped(bytes: &[u8], at: usize) -> Option<Range<usize>> {
+fn find_piped(bytes: &[u8], at: usize) -> Option<Range<usize>> {
     let from = at.saturating_sub(MAX_PIPED);
     let before = bytes[from..at].trim_ascii_end().strip_suffix(b"|")?.trim_ascii_end();
     let (quote, inside) = before.split_last()?;

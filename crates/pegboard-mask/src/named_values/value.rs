@@ -94,7 +94,7 @@ pub(super) fn read(
         b'b' | b'r' | b'f' | b'u' | b'@' if matches!(bytes.get(at + 1), Some(b'"' | b'\'')) => {
             find_quoted(bytes, at + 1).map(one(ValueForm::Quoted))
         }
-        _ => bare(text, name, at, joint, open, ahead),
+        _ => read_bare(text, name, at, joint, open, ahead),
     }
 }
 
@@ -240,7 +240,14 @@ fn block(bytes: &[u8], name: usize, at: usize) -> Option<Range<usize>> {
 }
 
 /// Reads a value without quotes.
-fn bare(text: &str, name: &Range<usize>, at: usize, joint: Joint, open: OpenQuotes, ahead: &mut Ahead) -> Option<Read> {
+fn read_bare(
+    text: &str,
+    name: &Range<usize>,
+    at: usize,
+    joint: Joint,
+    open: OpenQuotes,
+    ahead: &mut Ahead,
+) -> Option<Read> {
     let bytes = text.as_bytes();
     let mut line_end = ahead.line_end(bytes, at);
     let before = name.start.checked_sub(1).map(|at| bytes[at]);

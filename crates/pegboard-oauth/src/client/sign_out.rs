@@ -32,7 +32,7 @@ impl OAuthClient {
         let read = store.account(key).await;
         let is_damaged = store.damaged_file(key).await.is_some();
         let was_there = store.remove_account(key).await?;
-        self.remembered(key, |remembered| *remembered = Remembered::default());
+        self.update_remembered(key, |remembered| *remembered = Remembered::default());
         let session = match read {
             Ok(stored) => stored.and_then(|stored| stored.session),
             Err(_) if was_there => return Ok(Forgotten(What::Unreadable)),

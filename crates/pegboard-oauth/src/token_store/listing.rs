@@ -2,7 +2,7 @@
 
 use std::{io, path::Path};
 
-use super::{Inner, Storage, StoreError, TokenStore, blocking, registration_key, sealed};
+use super::{Inner, Storage, StoreError, TokenStore, registration_key, run_blocking, sealed};
 use crate::{
     account::AccountKey,
     stored::{Registration, StoredAccount},
@@ -24,22 +24,22 @@ impl TokenStore {
     /// Every account with a session. A file that cannot be read is left out and logged; if none can be read, that is an error.
     pub(crate) async fn accounts(&self) -> Result<Vec<Listed>, StoreError> {
         let inner = self.inner.clone();
-        blocking(move || inner.accounts()).await
+        run_blocking(move || inner.accounts()).await
     }
 
     /// Removes the clients that are registered at an issuer, for all redirect addresses.
     pub(crate) async fn remove_registrations(&self, issuer: &str) -> Result<(), StoreError> {
         let (inner, issuer) = (self.inner.clone(), issuer.to_owned());
-        for key in blocking(move || inner.registrations(&issuer)).await? {
+        for key in run_blocking(move || inner.registrations(&issuer)).await? {
             self.delete(&key).await?;
         }
         Ok(())
     }
 
     /// The files that cannot be read, and those that were set aside because they are damaged, with their names.
-    pub(crate) async fn unreadable(&self) -> Result<Vec<(AccountKey, String)>, StoreError> {
+    pub(crate) async fn list_unreadable(&self) -> Result<Vec<(AccountKey, String)>, StoreError> {
         let inner = self.inner.clone();
-        blocking(move || inner.unreadable_files()).await
+        run_blocking(move || inner.unreadable_files()).await
     }
 }
 
@@ -65,10 +65,13 @@ impl Inner {
         let mut keys = self.keys()?;
         keys.retain(|key| self.session_of(key).is_err());
         if let Storage::Folder(folder) = &self.storage {
-            let damaged = files(folder, ".damaged").map_err(|error| unlisted(folder, &error))?;
+            let damaged = files(folder, ".damaged").map_err(|error| listing_error(folder, &error))?;
             keys.extend(damaged.iter().filter_map(|name| AccountKey::parse(name)));
         }
-        Ok(keys.into_iter().map(|key| (key.clone(), self.shown(&key))).collect())
+        Ok(keys
+            .into_iter()
+            .map(|key| (key.clone(), self.display_file(&key)))
+            .collect())
     }
 
     /// The account of a file, if it is one and has a session.
@@ -77,7 +80,7 @@ impl Inner {
             return Ok(None);
         };
         let text =
-            sealed::open(&content, key.as_str(), &*self.key).map_err(|problem| self.unreadable(key, problem.why()))?;
+            sealed::open(&content, key.as_str(), &*self.key).map_err(|problem| self.read_error(key, problem.why()))?;
         // Registered clients and pinned issuers are no accounts: they have no session.
         let account: Option<StoredAccount> = serde_json::from_slice(&text).ok();
         Ok(account
@@ -108,7 +111,7 @@ impl Inner {
         match &self.storage {
             Storage::Memory { files, .. } => names.extend(files.lock().keys().cloned()),
             Storage::Folder(folder) => {
-                names.extend(files(folder, ".json").map_err(|error| unlisted(folder, &error))?);
+                names.extend(files(folder, ".json").map_err(|error| listing_error(folder, &error))?);
             }
         }
         names.sort();
@@ -117,7 +120,7 @@ impl Inner {
     }
 }
 
-fn unlisted(folder: &Path, error: &io::Error) -> StoreError {
+fn listing_error(folder: &Path, error: &io::Error) -> StoreError {
     StoreError::Read {
         file: folder.display().to_string(),
         why: error.to_string(),

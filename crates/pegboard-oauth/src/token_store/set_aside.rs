@@ -7,7 +7,7 @@ use std::{
 
 use serde::de::DeserializeOwned;
 
-use super::{MAX_BYTES, Storage, StoreError, TokenStore, blocking, file, sealed};
+use super::{MAX_BYTES, Storage, StoreError, TokenStore, file, run_blocking, sealed};
 use crate::account::AccountKey;
 use pegboard_base::private_file;
 
@@ -19,7 +19,7 @@ impl TokenStore {
         };
         let file = aside(folder, key);
         let shown = file.display().to_string();
-        let exists = blocking(move || Ok(file.symlink_metadata().is_ok())).await;
+        let exists = run_blocking(move || Ok(file.symlink_metadata().is_ok())).await;
         exists.unwrap_or(false).then_some(shown)
     }
 
@@ -27,7 +27,7 @@ impl TokenStore {
     pub(crate) async fn remove_damaged_file(&self, key: &AccountKey) {
         if let Storage::Folder(folder) = &self.inner.storage {
             let file = aside(folder, key);
-            let _ = blocking(move || Ok(std::fs::remove_file(file).is_ok())).await;
+            let _ = run_blocking(move || Ok(std::fs::remove_file(file).is_ok())).await;
         }
     }
 
@@ -49,7 +49,7 @@ impl TokenStore {
     /// Gives a damaged file another name, so that a person can look at it and a sign-in is possible.
     async fn set_aside<T: DeserializeOwned>(&self, key: &AccountKey) -> Result<(), StoreError> {
         let (inner, key) = (self.inner.clone(), key.clone());
-        blocking(move || {
+        run_blocking(move || {
             let Storage::Folder(folder) = &inner.storage else {
                 return Ok(());
             };
@@ -58,7 +58,7 @@ impl TokenStore {
                 Ok(()) => {}
                 // Another process has done it.
                 Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
-                Err(error) => return Err(inner.unwritable(&key, error.to_string())),
+                Err(error) => return Err(inner.write_error(&key, error.to_string())),
             }
             let moved = private_file::read(&aside, MAX_BYTES).unwrap_or_default();
             let is_damaged = match sealed::open(&moved, key.as_str(), &*inner.key) {

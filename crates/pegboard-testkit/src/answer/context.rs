@@ -5,7 +5,7 @@ use serde_json::{Map, Value, json};
 
 use super::{
     act::Act,
-    fill::{fill, matched},
+    fill::{fill, match_template},
     input,
     request::Request,
     result::append,
@@ -16,20 +16,20 @@ use crate::script::{Question, Script};
 pub(super) fn resources(script: &Script, request: &Request<'_>) -> Vec<Act> {
     let answer = match request.method {
         method::RESOURCES_LIST => {
-            let shown: Vec<Value> = script.resources.iter().map(listed).collect();
-            request.cacheable(script, json!({ "resources": shown }))
+            let shown: Vec<Value> = script.resources.iter().map(listed_members).collect();
+            request.cacheable_result(script, json!({ "resources": shown }))
         }
         method::RESOURCES_TEMPLATES_LIST => {
-            let shown: Vec<Value> = script.templates.iter().map(listed).collect();
-            request.cacheable(script, json!({ "resourceTemplates": shown }))
+            let shown: Vec<Value> = script.templates.iter().map(listed_members).collect();
+            request.cacheable_result(script, json!({ "resourceTemplates": shown }))
         }
         _ => match contents(script, &request.params["uri"]) {
             Some(contents) => {
                 let uri = &request.params["uri"];
                 let resource = script.resources.iter().find(|resource| resource["uri"] == *uri);
                 let questions = resource.map_or(&Value::Null, |resource| &resource["questions"]);
-                let response = request.cacheable(script, json!({ "contents": [contents] }));
-                return asking(script, uri, questions, request, response);
+                let response = request.cacheable_result(script, json!({ "contents": [contents] }));
+                return respond_after_questions(script, uri, questions, request, response);
             }
             None => {
                 let code = if request.modern {
@@ -46,7 +46,13 @@ pub(super) fn resources(script: &Script, request: &Request<'_>) -> Vec<Act> {
 }
 
 /// Responds after the client has answered these questions of `owner`, with its answers appended.
-fn asking(script: &Script, owner: &Value, questions: &Value, request: &Request<'_>, mut response: Value) -> Vec<Act> {
+fn respond_after_questions(
+    script: &Script,
+    owner: &Value,
+    questions: &Value,
+    request: &Request<'_>,
+    mut response: Value,
+) -> Vec<Act> {
     // A script whose questions do not parse asks none, which its test notices.
     let questions: Vec<Vec<Question>> = serde_json::from_value(questions.clone()).unwrap_or_default();
     let (mut acts, answers) = if request.modern {
@@ -70,7 +76,7 @@ fn contents(script: &Script, uri: &Value) -> Option<Value> {
         });
     }
     script.templates.iter().find_map(|template| {
-        let variables = matched(template["uriTemplate"].as_str()?, uri.as_str()?)?;
+        let variables = match_template(template["uriTemplate"].as_str()?, uri.as_str()?)?;
         Some(text_contents(uri, template, &fill(&template["text"], &variables)))
     })
 }
@@ -82,8 +88,10 @@ fn text_contents(uri: &Value, source: &Value, text: &Value) -> Value {
 
 pub(super) fn prompts(script: &Script, request: &Request<'_>) -> Vec<Act> {
     if request.method == method::PROMPTS_LIST {
-        let shown: Vec<Value> = script.prompts.iter().map(listed).collect();
-        return vec![Act::Answer(request.cacheable(script, json!({ "prompts": shown })))];
+        let shown: Vec<Value> = script.prompts.iter().map(listed_members).collect();
+        return vec![Act::Answer(
+            request.cacheable_result(script, json!({ "prompts": shown })),
+        )];
     }
     let name = &request.params["name"];
     let Some(prompt) = script.prompts.iter().find(|prompt| prompt["name"] == *name) else {
@@ -97,7 +105,7 @@ pub(super) fn prompts(script: &Script, request: &Request<'_>) -> Vec<Act> {
         }
     };
     let response = request.result(script, json!({ "messages": messages }));
-    asking(script, name, &prompt["questions"], request, response)
+    respond_after_questions(script, name, &prompt["questions"], request, response)
 }
 
 /// The values that begin with what was typed, for an argument of a prompt.
@@ -113,11 +121,11 @@ pub(super) fn completions(script: &Script, request: &Request<'_>) -> Vec<Act> {
         .collect();
     let response = request.result(script, json!({ "completion": { "values": values } }));
     let questions = prompt.map_or(&Value::Null, |prompt| &prompt["completionQuestions"]);
-    asking(script, name, questions, request, response)
+    respond_after_questions(script, name, questions, request, response)
 }
 
 /// The members that a listing shows.
-fn listed(value: &Value) -> Value {
+fn listed_members(value: &Value) -> Value {
     const HIDDEN: [&str; 6] = [
         "text",
         "blob",

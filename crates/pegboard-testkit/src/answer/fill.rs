@@ -44,7 +44,7 @@ pub(super) fn fill_text(text: &str, arguments: &Value) -> String {
 }
 
 /// The variables of a URI that matches the template; a variable is at least one character long and has no `/`.
-pub(super) fn matched(template: &str, uri: &str) -> Option<Value> {
+pub(super) fn match_template(template: &str, uri: &str) -> Option<Value> {
     let mut variables = Map::new();
     let (mut template, mut uri) = (template, uri);
     while let Some((literal, after)) = template.split_once('{') {
@@ -80,14 +80,17 @@ mod tests {
     #[test]
     fn a_template_matches_whole_uris_only() {
         let template = "test://template/{id}/data";
-        assert_eq!(matched(template, "test://template/7/data"), Some(json!({ "id": "7" })));
-        assert_eq!(matched("note://{id}", "note://x"), Some(json!({ "id": "x" })));
+        assert_eq!(
+            match_template(template, "test://template/7/data"),
+            Some(json!({ "id": "7" }))
+        );
+        assert_eq!(match_template("note://{id}", "note://x"), Some(json!({ "id": "x" })));
         for other in [
             "test://template//data",
             "test://template/7/data/more",
             "test://template/a/b/data",
         ] {
-            assert_eq!(matched(template, other), None, "{other}");
+            assert_eq!(match_template(template, other), None, "{other}");
         }
     }
 }

@@ -54,7 +54,7 @@ pub(super) fn collect_answers(
         }
         if given.len() < asked.len() {
             let state = seal(owner, number, &answers);
-            return Err(request.result(script, input_required(&asked, &state, request)));
+            return Err(request.result(script, input_required_result(&asked, &state, request)));
         }
         answers.extend(given);
     }
@@ -83,7 +83,7 @@ fn answerable<'a>(round: &'a [Question], request: &Request<'_>) -> Result<Vec<&'
     ))
 }
 
-fn input_required(asked: &[&Question], state: &str, request: &Request<'_>) -> Value {
+fn input_required_result(asked: &[&Question], state: &str, request: &Request<'_>) -> Value {
     let arguments = &request.params["arguments"];
     let requests: Map<String, Value> = asked
         .iter()

@@ -46,7 +46,7 @@ pub(super) fn tools(script: &Script, faults: &[Fault], request: &Request<'_>) ->
     if let Some(next) = next {
         result["nextCursor"] = next.into();
     }
-    vec![Act::Answer(request.cacheable(script, result))]
+    vec![Act::Answer(request.cacheable_result(script, result))]
 }
 
 /// The definitions of all tools, including those that faults add or change.

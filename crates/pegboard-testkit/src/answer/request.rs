@@ -64,7 +64,7 @@ impl<'a> Request<'a> {
     }
 
     /// The response with a result that modern clients may cache.
-    pub(super) fn cacheable(&self, script: &Script, mut result: Value) -> Value {
+    pub(super) fn cacheable_result(&self, script: &Script, mut result: Value) -> Value {
         if self.modern {
             result["ttlMs"] = script.ttl_ms.into();
             result["cacheScope"] = script.cache_scope.clone().into();
@@ -81,7 +81,7 @@ impl<'a> Request<'a> {
     }
 
     /// The response that ends a subscription.
-    pub(super) fn listening_ended(&self) -> Value {
+    pub(super) fn listening_end(&self) -> Value {
         let result = json!({ "resultType": "complete", "_meta": { meta::SUBSCRIPTION_ID: self.id() } });
         json!({ "jsonrpc": "2.0", "id": self.id(), "result": result })
     }

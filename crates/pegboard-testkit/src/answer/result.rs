@@ -14,34 +14,34 @@ pub(super) fn final_answer(script: &Script, tool: &Tool, request: &Request<'_>) 
     let result = match &tool.answer {
         Answer::Text(text) => text_result(text),
         Answer::Blocks(blocks) => json!({ "content": blocks }),
-        Answer::Structured(value) => structured(value),
+        Answer::Structured(value) => structured_result(value),
         Answer::Failure(text) => {
             let mut result = text_result(text);
             result["isError"] = true.into();
             result
         }
         Answer::RpcError { code, message, data } => return request.error(*code, message, data.as_ref()),
-        Answer::Arguments => structured(arguments),
+        Answer::Arguments => structured_result(arguments),
         Answer::Nonce => text_result(&nonce(request).unwrap_or_default()),
         Answer::Bytes(bytes) => text_result(&"x".repeat(*bytes)),
         Answer::Environment => {
             let variables: Map<String, Value> = std::env::vars_os()
                 .map(|(key, value)| (lossy(&key), Value::String(lossy(&value))))
                 .collect();
-            structured(&Value::Object(variables))
+            structured_result(&Value::Object(variables))
         }
         Answer::WorkingDirectory => text_result(
             &std::env::current_dir()
                 .map(|path| path.display().to_string())
                 .unwrap_or_default(),
         ),
-        Answer::Caller => structured(&caller(request)),
+        Answer::Caller => structured_result(&caller(request)),
         Answer::Pid => text_result(&std::process::id().to_string()),
         #[cfg(target_os = "linux")]
-        Answer::Escape => structured(&crate::escape::attempts()),
+        Answer::Escape => structured_result(&crate::escape::attempts()),
         #[cfg(not(target_os = "linux"))]
-        Answer::Escape => structured(&Value::Null),
-        Answer::CommandLine => structured(&std::env::args_os().map(|argument| lossy(&argument)).collect()),
+        Answer::Escape => structured_result(&Value::Null),
+        Answer::CommandLine => structured_result(&std::env::args_os().map(|argument| lossy(&argument)).collect()),
         Answer::Result(result) => result.clone(),
     };
     request.result(script, result)
@@ -96,7 +96,7 @@ fn text_result(text: &str) -> Value {
     json!({ "content": [{ "type": "text", "text": text }] })
 }
 
-fn structured(value: &Value) -> Value {
+fn structured_result(value: &Value) -> Value {
     json!({ "content": [{ "type": "text", "text": value.to_string() }], "structuredContent": value })
 }
 

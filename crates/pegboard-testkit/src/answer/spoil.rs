@@ -44,7 +44,7 @@ pub(super) fn spoil(acts: Vec<Act>, fault: &Fault, request: &Request<'_>) -> Vec
         }),
         Fault::NoticeStreamEnds { after_ms, gracefully } => {
             let end = if *gracefully {
-                Act::Answer(request.listening_ended())
+                Act::Answer(request.listening_end())
             } else {
                 Act::Close
             };

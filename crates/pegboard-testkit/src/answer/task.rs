@@ -19,7 +19,7 @@ pub(super) fn is_wanted(tool: &Tool, request: &Request<'_>) -> bool {
 }
 
 /// The response to a call that became a task.
-pub(super) fn made(script: &Script, tool: &Tool, request: &Request<'_>) -> Value {
+pub(super) fn created_task(script: &Script, tool: &Tool, request: &Request<'_>) -> Value {
     let mut task = tool.task_state("working");
     if request.modern {
         task["resultType"] = "task".into();

@@ -28,7 +28,7 @@ pub(super) fn call(script: &Script, faults: &[Fault], request: &Request<'_>) -> 
         ))];
     };
     if request.modern
-        && let Some(question) = input_required(tool, faults, request)
+        && let Some(question) = next_input_round(tool, faults, request)
     {
         return vec![Act::Answer(request.result(script, question))];
     }
@@ -58,9 +58,13 @@ pub(super) fn call(script: &Script, faults: &[Fault], request: &Request<'_>) -> 
     if delay > 0 {
         acts.push(Act::Wait(Duration::from_millis(delay)));
     }
-    acts.extend(tool.effects.iter().map(|effect| Act::Apply(filled(effect, request))));
+    acts.extend(
+        tool.effects
+            .iter()
+            .map(|effect| Act::Apply(fill_effect(effect, request))),
+    );
     acts.push(Act::Answer(if task::is_wanted(tool, request) {
-        task::made(script, tool, request)
+        task::created_task(script, tool, request)
     } else {
         let mut answer = final_answer(script, tool, request);
         append(&mut answer, &answers);
@@ -114,7 +118,7 @@ pub(super) fn legacy_questions(rounds: &[Vec<Question>], request: &Request<'_>) 
     rounds.map(Act::Questions).collect()
 }
 
-fn filled(effect: &Effect, request: &Request<'_>) -> Effect {
+fn fill_effect(effect: &Effect, request: &Request<'_>) -> Effect {
     match effect {
         Effect::SetResource { uri, text } => Effect::SetResource {
             uri: uri.clone(),
@@ -126,7 +130,7 @@ fn filled(effect: &Effect, request: &Request<'_>) -> Effect {
 
 /// The `input_required` result of the next round, or `None` after the last. The round number is in the request state; a
 /// state that is not exactly ours starts again.
-fn input_required(tool: &Tool, faults: &[Fault], request: &Request<'_>) -> Option<Value> {
+fn next_input_round(tool: &Tool, faults: &[Fault], request: &Request<'_>) -> Option<Value> {
     let state = request.params["requestState"].as_str();
     let answered = request.params["inputResponses"].is_object();
     let round = state

@@ -52,7 +52,7 @@ fn approve(
     let grant = Grant {
         subject: request.parameter("login_hint").unwrap_or(SOMEONE).to_owned(),
         client: client.to_owned(),
-        scope: granted(issuer, request.parameter("scope").unwrap_or_default()),
+        scope: select_granted(issuer, request.parameter("scope").unwrap_or_default()),
         resource: request.parameter("resource").map(str::to_owned),
         session: Some(books.open_session()),
         key: request.parameter("dpop_jkt").map(str::to_owned),
@@ -67,7 +67,7 @@ fn approve(
 }
 
 /// The asked scopes that the issuer knows.
-pub(super) fn granted(issuer: &Issuer, asked: &str) -> String {
+pub(super) fn select_granted(issuer: &Issuer, asked: &str) -> String {
     let known = |scope: &&str| issuer.settings.scopes.iter().any(|known| known == scope) || *scope == "offline_access";
     asked
         .split_ascii_whitespace()

@@ -151,7 +151,7 @@ impl Proof {
                 .and_then(|bytes| String::from_utf8(bytes).ok());
             let text = text.ok_or("the authorization is not base64")?;
             let (id, secret) = text.split_once(':').ok_or("the authorization has no colon")?;
-            return Ok((form_decoded(id), Self::Basic(form_decoded(secret))));
+            return Ok((decode_form(id), Self::Basic(decode_form(secret))));
         }
         if let Some(assertion) = request.parameter("client_assertion") {
             if request.parameter("client_assertion_type") != Some(JWT_ASSERTION) {
@@ -196,7 +196,7 @@ fn subject_of(assertion: &str) -> Option<String> {
     claims["sub"].as_str().map(str::to_owned)
 }
 
-fn form_decoded(text: &str) -> String {
+fn decode_form(text: &str) -> String {
     let pair = format!("x={}", text.replace('&', "%26"));
     let found = url::form_urlencoded::parse(pair.as_bytes()).next();
     found.map(|(_, value)| value.into_owned()).unwrap_or_default()

@@ -67,7 +67,7 @@ impl Proofs {
         if issuer.has(&AuthFault::DpopRefusesProofs) {
             return Err(invalid("as the test asked"));
         }
-        let (claims, thumbprint) = verified(proof).map_err(|why| invalid(&why))?;
+        let (claims, thumbprint) = verify_proof(proof).map_err(|why| invalid(&why))?;
         judge(&claims, wanted, clock(issuer)).map_err(|why| invalid(&why))?;
         if !lock(&self.ids).insert(claims["jti"].to_string()) {
             return Err(invalid("the proof was used before"));
@@ -139,7 +139,7 @@ fn invalid(why: &str) -> BadProof {
 }
 
 /// The claims of a proof, and the thumbprint of the key that signed it.
-fn verified(proof: &str) -> Result<(Value, String), String> {
+fn verify_proof(proof: &str) -> Result<(Value, String), String> {
     let header = header_of(proof).ok_or("not a compact JWS")?;
     if header["typ"] != "dpop+jwt" || header["alg"] != "ES256" {
         return Err(format!("not a proof with ES256: {header}"));
@@ -232,7 +232,7 @@ mod tests {
         };
         let header = |jwk: Value, kind: &str| json!({"typ": kind, "alg": "ES256", "jwk": jwk});
         let good = key.sign_with_header(&header(public(&key), "dpop+jwt"), &claims());
-        let (found, thumbprint) = verified(&good).expect("signed by its key");
+        let (found, thumbprint) = verify_proof(&good).expect("signed by its key");
         assert_eq!((found, thumbprint.len()), (claims(), 43));
         let mut private = public(&key);
         private["d"] = "x".into();
@@ -242,7 +242,7 @@ mod tests {
             header(private, "dpop+jwt"),
             header(Value::Null, "dpop+jwt"),
         ] {
-            assert!(verified(&key.sign_with_header(&bad, &claims())).is_err(), "{bad}");
+            assert!(verify_proof(&key.sign_with_header(&bad, &claims())).is_err(), "{bad}");
         }
     }
 }

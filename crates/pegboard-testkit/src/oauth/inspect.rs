@@ -13,7 +13,7 @@ use super::{
 use crate::server::lock;
 
 pub(super) fn revoke(issuer: &Issuer, request: &AuthRequest) -> Response {
-    if let Err(response) = authenticated(issuer, request) {
+    if let Err(response) = authenticate(issuer, request) {
         return *response;
     }
     let Some(token) = request.parameter("token") else {
@@ -24,7 +24,7 @@ pub(super) fn revoke(issuer: &Issuer, request: &AuthRequest) -> Response {
 }
 
 pub(super) fn introspect(issuer: &Issuer, request: &AuthRequest) -> Response {
-    if let Err(response) = authenticated(issuer, request) {
+    if let Err(response) = authenticate(issuer, request) {
         return *response;
     }
     let Some(token) = request.parameter("token") else {
@@ -54,7 +54,7 @@ pub(super) fn keys(issuer: &Issuer) -> Response {
     }
 }
 
-fn authenticated(issuer: &Issuer, request: &AuthRequest) -> Result<(), Box<Response>> {
+fn authenticate(issuer: &Issuer, request: &AuthRequest) -> Result<(), Box<Response>> {
     let outcome = Proof::read(request).and_then(|(id, proof)| {
         let client = issuer.client(&id).ok_or("unknown client")?;
         client.check(&proof, &issuer.audiences())

@@ -74,11 +74,11 @@ pub(super) async fn serve(issuer: &Issuer, place: MetadataPlace) -> Response {
         AuthFault::MetadataHuge(bytes) => Some(*bytes),
         _ => None,
     });
-    padded(&metadata, more.unwrap_or(0))
+    padded_response(&metadata, more.unwrap_or(0))
 }
 
 /// JSON after this many bytes of white space.
-pub(super) fn padded(body: &Value, bytes: usize) -> Response {
+pub(super) fn padded_response(body: &Value, bytes: usize) -> Response {
     let body = " ".repeat(bytes) + &body.to_string();
     ([(header::CONTENT_TYPE, "application/json")], body).into_response()
 }

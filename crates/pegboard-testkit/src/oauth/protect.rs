@@ -24,7 +24,7 @@ use super::{
     dpop::{DpopSign, Proofs, Wanted},
     fault::AuthFault,
     issuer::Issuer,
-    metadata::padded,
+    metadata::padded_response,
     record::{AuthRequest, Record, Seen},
     reply::{html, json_response, read},
 };
@@ -286,7 +286,7 @@ async fn metadata(State(guard): State<Arc<Guard>>, request: Request) -> Response
         _ => None,
     });
     match more {
-        Some(bytes) => padded(&body, bytes),
+        Some(bytes) => padded_response(&body, bytes),
         None => json_response(200, &body),
     }
 }

@@ -4,7 +4,7 @@ use axum::{http::StatusCode, response::Response};
 use serde_json::{Value, json};
 
 use super::{
-    authorize::granted,
+    authorize::select_granted,
     books::{Grant, now_seconds},
     clients::{Client, Proof, names_one_of},
     dpop::Wanted,
@@ -73,7 +73,7 @@ fn answer(issuer: &Issuer, request: &AuthRequest) -> Result<Value, Refusal> {
         Some("client_credentials") => Ok(issuer.issue_access(&Grant {
             subject: id.clone(),
             client: id,
-            scope: granted(issuer, request.parameter("scope").unwrap_or_default()),
+            scope: select_granted(issuer, request.parameter("scope").unwrap_or_default()),
             resource: request
                 .parameter("resource")
                 .or(request.parameter("audience"))
@@ -189,7 +189,7 @@ fn for_subject(
     Ok(Grant {
         subject,
         client: client.id.clone(),
-        scope: granted(issuer, request.parameter("scope").unwrap_or_default()),
+        scope: select_granted(issuer, request.parameter("scope").unwrap_or_default()),
         resource: request
             .parameter("resource")
             .or(request.parameter("audience"))

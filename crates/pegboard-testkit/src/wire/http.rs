@@ -28,7 +28,7 @@ use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
 use self::session::Session;
-use super::peer::{Peer, add_headers, header_map, is_stubborn, received};
+use super::peer::{Peer, add_headers, header_map, is_stubborn, received_entry};
 use crate::{
     answer::{self, Act},
     fault::Fault,
@@ -88,10 +88,10 @@ impl App {
             return Ok(Arc::new(Session::new(self.peer())));
         }
         headers::check_legacy(script, headers).map_err(|text| Box::new(refusal(400, code::SERVER_ERROR, &text)))?;
-        self.known_session(headers, faults)
+        self.find_session(headers, faults)
     }
 
-    fn known_session(&self, headers: &HeaderMap, faults: &[Fault]) -> Result<Arc<Session>, Box<Response>> {
+    fn find_session(&self, headers: &HeaderMap, faults: &[Fault]) -> Result<Arc<Session>, Box<Response>> {
         let Some(id) = headers::session_id(headers) else {
             let text = "Bad Request: Mcp-Session-Id header is required";
             return Err(Box::new(refusal(400, code::SERVER_ERROR, text)));
@@ -120,12 +120,12 @@ async fn take_post(State(app): State<App>, headers: HeaderMap, body: Bytes) -> R
         });
         return refusal(400, code::PARSE_ERROR, "Parse error");
     };
-    app.server.receive(received(&message, header_map(&headers)));
+    app.server.receive(received_entry(&message, header_map(&headers)));
     add_headers(&mut message, &header_map(&headers));
     let script = app.server.script();
     let method = message["method"].as_str().unwrap_or_default();
     let faults = app.server.faults(&script, method, &message["params"]);
-    if let Some(response) = early(&script, &headers, &faults) {
+    if let Some(response) = refuse_early(&script, &headers, &faults) {
         return response;
     }
     if !headers::accepts(&headers, "application/json") || !headers::accepts(&headers, "text/event-stream") {
@@ -174,7 +174,7 @@ async fn answer_post(app: &App, post: &Post<'_>, session: Arc<Session>) -> Respo
         modern,
     } = *post;
     let Some(method) = message["method"].as_str() else {
-        session.peer.stage.answered(message.clone());
+        session.peer.stage.pass_on_answer(message.clone());
         return StatusCode::ACCEPTED.into_response();
     };
     let acts = answer::answer(script, faults, message);
@@ -234,7 +234,7 @@ async fn take_get(State(app): State<App>, headers: HeaderMap) -> Response {
     if !headers::accepts(&headers, "text/event-stream") {
         return refusal(406, code::SERVER_ERROR, "Not Acceptable: accept text/event-stream");
     }
-    let session = match app.known_session(&headers, &faults) {
+    let session = match app.find_session(&headers, &faults) {
         Ok(session) => session,
         Err(response) => return *response,
     };
@@ -258,7 +258,7 @@ async fn take_delete(State(app): State<App>, headers: HeaderMap) -> Response {
     if script.era == Era::Modern || script.http.stateless {
         return StatusCode::METHOD_NOT_ALLOWED.into_response();
     }
-    match app.known_session(&headers, &faults) {
+    match app.find_session(&headers, &faults) {
         Ok(session) => {
             session.peer.end();
             app.sessions.close(&headers::session_id(&headers).unwrap_or_default());
@@ -284,7 +284,7 @@ pub(super) fn begin(
         return Err(Box::new(response));
     }
     let faults = server.faults(&script, method, &Value::Null);
-    match early(&script, headers, &faults) {
+    match refuse_early(&script, headers, &faults) {
         Some(response) => Err(Box::new(response)),
         None => Ok((script, faults)),
     }
@@ -297,7 +297,7 @@ fn foreign(script: &Script, headers: &HeaderMap) -> Option<Response> {
 }
 
 /// The response to a request that is refused before its message is looked at.
-pub(super) fn early(script: &Script, headers: &HeaderMap, faults: &[Fault]) -> Option<Response> {
+pub(super) fn refuse_early(script: &Script, headers: &HeaderMap, faults: &[Fault]) -> Option<Response> {
     if let Some(response) = reply::instead(faults) {
         return Some(response);
     }

@@ -65,10 +65,10 @@ impl Peer {
                 return Vec::new();
             }
         };
-        server.receive(received(&message, headers.clone()));
+        server.receive(received_entry(&message, headers.clone()));
         add_headers(&mut message, &headers);
         let Some(method) = message["method"].as_str() else {
-            self.stage.answered(message);
+            self.stage.pass_on_answer(message);
             return Vec::new();
         };
         if method == notification::CANCELLED {
@@ -101,7 +101,7 @@ impl Peer {
                 // First, because the end of a subscription is no cancellation.
                 biased;
                 () = stage.play(acts) => {}
-                () = stage.departed() => stage.server.receive(cancelled(&id)),
+                () = stage.departed() => stage.server.receive(cancelled_entry(&id)),
             }
         });
     }
@@ -127,7 +127,7 @@ impl Peer {
     pub(crate) fn cancel(&self, id: &Value) {
         if let Some(task) = lock(&self.running).remove(&id.to_string()) {
             task.abort();
-            self.stage.server.receive(cancelled(id));
+            self.stage.server.receive(cancelled_entry(id));
         }
     }
 
@@ -156,7 +156,7 @@ pub(crate) fn is_stubborn(script: &Script, faults: &[Fault]) -> bool {
 }
 
 /// The log entry for a request that was cancelled before its response.
-fn cancelled(id: &Value) -> Received {
+fn cancelled_entry(id: &Value) -> Received {
     Received {
         method: "$cancelled".into(),
         id: Some(id.clone()),
@@ -165,7 +165,7 @@ fn cancelled(id: &Value) -> Received {
 }
 
 /// The log entry for a message.
-pub(crate) fn received(message: &Value, headers: BTreeMap<String, String>) -> Received {
+pub(crate) fn received_entry(message: &Value, headers: BTreeMap<String, String>) -> Received {
     match message["method"].as_str() {
         Some(method) => Received {
             method: method.into(),

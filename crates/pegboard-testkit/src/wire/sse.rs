@@ -22,7 +22,7 @@ use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
 use super::{
-    http::{begin, early},
+    http::{begin, refuse_early},
     peer::{Peer, header_map},
 };
 use crate::{
@@ -124,9 +124,9 @@ async fn take_post(
     let Some(peer) = peer else {
         return StatusCode::NOT_FOUND.into_response();
     };
-    if let Some(response) = early(&script, &headers, &[]) {
+    if let Some(response) = refuse_early(&script, &headers, &[]) {
         return response;
     }
     let faults = peer.receive(&body, header_map(&headers));
-    early(&script, &headers, &faults).unwrap_or_else(|| StatusCode::ACCEPTED.into_response())
+    refuse_early(&script, &headers, &faults).unwrap_or_else(|| StatusCode::ACCEPTED.into_response())
 }

@@ -17,19 +17,19 @@ pub struct Checked {
 }
 
 /// Accepts arguments that are not validated, with these notes. Fails only on a duplicate key: policies and the server might read different values.
-pub(super) fn unchecked(given: &Arguments, notes: Vec<String>) -> Result<Checked, Vec<String>> {
+pub(super) fn accept_unchecked(given: &Arguments, notes: Vec<String>) -> Result<Checked, Vec<String>> {
     json::check_keys(given).map_err(|problem| vec![problem])?;
     Ok(Checked { changed: None, notes })
 }
 
 /// Checks only that all required arguments are present.
-pub(super) fn required(given: &Arguments, schema: &Value) -> Result<Checked, Vec<String>> {
+pub(super) fn check_required(given: &Arguments, schema: &Value) -> Result<Checked, Vec<String>> {
     let Some(names) = schema
         .get("required")
         .and_then(Value::as_array)
         .filter(|names| !names.is_empty())
     else {
-        return unchecked(given, Vec::new());
+        return accept_unchecked(given, Vec::new());
     };
     let value = json::value(given).map_err(|problem| vec![problem])?;
     let missing: Vec<_> = names

@@ -43,14 +43,14 @@ pub(crate) struct CompiledSchema {
 impl CompiledSchema {
     /// The parsed schema.
     pub(super) fn tree(&self) -> &Value {
-        &self.compiled().0
+        &self.get_or_compile().0
     }
 
     pub(super) fn check(&self) -> &SchemaCheck {
-        &self.compiled().1
+        &self.get_or_compile().1
     }
 
-    fn compiled(&self) -> &(Value, SchemaCheck) {
+    fn get_or_compile(&self) -> &(Value, SchemaCheck) {
         self.compiled.get_or_init(|| {
             let tree = serde_json::from_str(&self.text).unwrap_or_default();
             let check = SchemaCheck::compile(&tree);
@@ -70,7 +70,7 @@ impl CompiledSchemas {
     pub(super) fn get(&self, text: &str) -> Arc<CompiledSchema> {
         let (schema, is_new) = self.find_or_add(text);
         // Not under the lock, because it takes long.
-        schema.compiled();
+        schema.get_or_compile();
         if is_new {
             self.trim(&schema);
         }

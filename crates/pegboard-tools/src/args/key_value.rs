@@ -12,7 +12,7 @@ pub(super) fn read(text: &str) -> Option<Node> {
     let mut fields = Vec::new();
     for piece in pieces(text)? {
         let (key, value) = pair(&text[piece.start..piece.end])?;
-        put(&mut fields, key, typed_value::untyped(value));
+        put(&mut fields, key, typed_value::read_untyped(value));
     }
     (!fields.is_empty()).then_some(Node::Map(fields))
 }
@@ -35,7 +35,7 @@ pub(super) fn parse_guided(text: &str, subschema: Subschema<'_>) -> Option<Node>
         }
     }
     // For a tool with one text argument, `Note: buy milk` is that text, not an argument `Note`.
-    let is_known = |key: &str| subschema.declares(key) || subschema.nearest(key).is_some();
+    let is_known = |key: &str| subschema.declares(key) || subschema.find_nearest(key).is_some();
     if found.is_empty() || (subschema.sole_argument().is_some() && !found.iter().any(|(key, ..)| is_known(key))) {
         return None;
     }
@@ -43,8 +43,8 @@ pub(super) fn parse_guided(text: &str, subschema: Subschema<'_>) -> Option<Node>
     for (key, start, end) in found {
         let value = &text[start..end];
         let node = match subschema.property(key) {
-            Some(declared) => typed_value::possibly_quoted(value, declared),
-            None => typed_value::untyped(value),
+            Some(declared) => typed_value::read_possibly_quoted(value, declared),
+            None => typed_value::read_untyped(value),
         };
         put(&mut fields, key, node);
     }
@@ -57,7 +57,7 @@ fn starts_another(key: &str, current: &str, subschema: Subschema<'_>) -> bool {
         let types = declared.types();
         types != JsonTypes::ANY && (types.has(JsonTypes::STRING) || types.has(JsonTypes::ARRAY))
     });
-    !takes_commas || subschema.declares(key) || subschema.nearest(key).is_some()
+    !takes_commas || subschema.declares(key) || subschema.find_nearest(key).is_some()
 }
 
 fn put(fields: &mut Vec<(String, Node)>, key: &str, value: Node) {

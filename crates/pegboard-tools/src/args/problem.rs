@@ -29,7 +29,7 @@ pub(super) fn describe(error: &ValidationError<'_>, subschema: Subschema<'_>) ->
             let unknown: Vec<_> = unexpected
                 .iter()
                 .take(4)
-                .map(|name| unknown(pointer, name, inside, error.instance()))
+                .map(|name| describe_unknown(pointer, name, inside, error.instance()))
                 .collect();
             unknown.join("; ")
         }
@@ -37,7 +37,7 @@ pub(super) fn describe(error: &ValidationError<'_>, subschema: Subschema<'_>) ->
     }
 }
 
-fn unknown(pointer: &str, name: &str, subschema: Option<Subschema<'_>>, given: &Value) -> String {
+fn describe_unknown(pointer: &str, name: &str, subschema: Option<Subschema<'_>>, given: &Value) -> String {
     let location = location(pointer, Some(name));
     let none = Map::new();
     let given = given.as_object().unwrap_or(&none);
@@ -67,7 +67,7 @@ fn location(pointer: &str, name: Option<&str>) -> String {
 fn expectation(error: &ValidationError<'_>) -> String {
     let given = type_names(JsonTypes::new(error.instance())).join("");
     match error.kind() {
-        Kind::Type { kind } => format!("must be {}, and {} was given", expected(kind), article(&given)),
+        Kind::Type { kind } => format!("must be {}, and {} was given", describe_expected(kind), article(&given)),
         Kind::Enum { options } => match options.as_array().and_then(|options| listed_values(options)) {
             Some(options) => format!("must be one of {}", options.join(", ")),
             None => "is none of the values that its schema lists".to_owned(),
@@ -99,7 +99,7 @@ fn none_of(context: &[Vec<ValidationError<'_>>], error: &ValidationError<'_>, gi
     let types: Option<Vec<String>> = context
         .iter()
         .map(|branch| match branch.first()?.kind() {
-            Kind::Type { kind } if branch[0].instance_path() == error.instance_path() => Some(expected(kind)),
+            Kind::Type { kind } if branch[0].instance_path() == error.instance_path() => Some(describe_expected(kind)),
             _ => None,
         })
         .collect();
@@ -109,7 +109,7 @@ fn none_of(context: &[Vec<ValidationError<'_>>], error: &ValidationError<'_>, gi
     }
 }
 
-fn expected(kind: &TypeKind) -> String {
+fn describe_expected(kind: &TypeKind) -> String {
     let name = |word: &str| article(if word == "array" { "list" } else { word });
     match kind {
         TypeKind::Single(kind) => name(kind.as_str()),

@@ -10,7 +10,7 @@ const MAX_DEPTH: usize = 64;
 
 /// Returns the object that the text was meant to be, and the repairs.
 pub(super) fn object(text: &str) -> Option<(Node, Vec<&'static str>)> {
-    let mut reader = LenientParser::new(unfenced(text));
+    let mut reader = LenientParser::new(strip_fence(text));
     if reader.text.len() != text.trim().len() {
         reader.note("a code fence");
     }
@@ -26,7 +26,7 @@ pub(super) fn object(text: &str) -> Option<(Node, Vec<&'static str>)> {
 }
 
 /// The text inside a Markdown code fence.
-fn unfenced(text: &str) -> &str {
+fn strip_fence(text: &str) -> &str {
     let text = text.trim();
     let inner = text.strip_prefix("```").and_then(|rest| rest.strip_suffix("```"));
     let after_language = inner.and_then(|inner| inner.split_once('\n'));
@@ -130,7 +130,7 @@ impl<'t> LenientParser<'t> {
         if self.peek()? == '"' || self.peek()? == '\'' {
             return self.string();
         }
-        let name = self.bare();
+        let name = self.read_bare();
         let is_name = name.starts_with(|c: char| c.is_alphabetic() || c == '_' || c == '$');
         if is_name {
             self.note("a name without quotes");
@@ -139,7 +139,7 @@ impl<'t> LenientParser<'t> {
     }
 
     /// Consumes the text up to the next whitespace or JSON punctuation.
-    fn bare(&mut self) -> &'t str {
+    fn read_bare(&mut self) -> &'t str {
         let rest = self.rest();
         let end = rest
             .find(|c: char| c.is_whitespace() || ",:{}[]\"'".contains(c))
@@ -149,7 +149,7 @@ impl<'t> LenientParser<'t> {
     }
 
     fn word(&mut self) -> Option<Node> {
-        let word = self.bare();
+        let word = self.read_bare();
         let node = match word {
             "true" | "false" | "null" => return Node::json(word),
             "True" => Node::bool(true),

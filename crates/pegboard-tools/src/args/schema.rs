@@ -38,7 +38,7 @@ impl JsonTypes {
         Self(self.0 | other.0)
     }
 
-    fn named(word: &str) -> Self {
+    fn from_word(word: &str) -> Self {
         match word {
             "null" => Self::NULL,
             "boolean" => Self::BOOLEAN,
@@ -81,7 +81,7 @@ impl<'s> Subschema<'s> {
     }
 
     /// Follows `$ref`s. Only references into the same schema are followed.
-    fn resolved(self) -> Self {
+    fn resolve(self) -> Self {
         let mut here = self;
         for _ in 0..MAX_REFS {
             let Some(target) = here.schema.get("$ref").and_then(Value::as_str) else {
@@ -110,13 +110,13 @@ impl<'s> Subschema<'s> {
     }
 
     fn types_within(self, steps: usize) -> JsonTypes {
-        let here = self.resolved();
+        let here = self.resolve();
         let declared = match here.schema.get("type") {
-            Some(Value::String(word)) => JsonTypes::named(word),
+            Some(Value::String(word)) => JsonTypes::from_word(word),
             Some(Value::Array(words)) => words
                 .iter()
                 .filter_map(Value::as_str)
-                .fold(JsonTypes::NONE, |all, word| all.and(JsonTypes::named(word))),
+                .fold(JsonTypes::NONE, |all, word| all.and(JsonTypes::from_word(word))),
             _ => here.inferred_types(steps),
         };
         if declared == JsonTypes::NONE {
@@ -149,9 +149,9 @@ impl<'s> Subschema<'s> {
 
     /// The subschema of the property `name`, or that of additional properties.
     pub(super) fn property(self, name: &str) -> Option<Self> {
-        let named = self.named(name, MAX_STEPS);
+        let named = self.find_named(name, MAX_STEPS);
         named.or_else(|| {
-            let here = self.resolved();
+            let here = self.resolve();
             let other = here
                 .schema
                 .get("additionalProperties")
@@ -160,24 +160,24 @@ impl<'s> Subschema<'s> {
         })
     }
 
-    fn named(self, name: &str, steps: usize) -> Option<Self> {
-        let here = self.resolved();
+    fn find_named(self, name: &str, steps: usize) -> Option<Self> {
+        let here = self.resolve();
         if let Some(found) = here.properties().and_then(|properties| properties.get(name)) {
             return Some(here.at(found));
         }
         let steps = steps.checked_sub(1)?;
         here.parts(&["allOf", "anyOf", "oneOf"])
-            .find_map(|part| part.named(name, steps))
+            .find_map(|part| part.find_named(name, steps))
     }
 
     /// Whether the schema declares a property of this name.
     pub(super) fn declares(self, name: &str) -> bool {
-        self.named(name, MAX_STEPS).is_some()
+        self.find_named(name, MAX_STEPS).is_some()
     }
 
     /// Whether the schema declares properties and does not explicitly allow others.
     pub(super) fn is_closed(self) -> bool {
-        let here = self.resolved();
+        let here = self.resolve();
         let allows = |keyword: &str| {
             here.schema
                 .get(keyword)
@@ -188,11 +188,11 @@ impl<'s> Subschema<'s> {
 
     /// The subschema of a list's items.
     pub(super) fn items(self) -> Option<Self> {
-        let here = self.resolved();
+        let here = self.resolve();
         match here.schema.get("items") {
             Some(items @ Value::Object(_)) => Some(here.at(items)),
             _ => here.parts(&["anyOf", "oneOf"]).find_map(|part| {
-                let part = part.resolved();
+                let part = part.resolve();
                 let items = part.schema.get("items").filter(|items| items.is_object())?;
                 Some(part.at(items))
             }),
@@ -200,7 +200,7 @@ impl<'s> Subschema<'s> {
     }
 
     pub(super) fn requires(self, name: &str) -> bool {
-        let here = self.resolved();
+        let here = self.resolve();
         let required = here.schema.get("required").and_then(Value::as_array);
         required.is_some_and(|names| names.iter().any(|required| required == name))
     }
@@ -211,7 +211,7 @@ impl<'s> Subschema<'s> {
 
     /// The names of its properties.
     pub(super) fn names(self) -> impl Iterator<Item = &'s str> {
-        let here = self.resolved();
+        let here = self.resolve();
         here.properties().into_iter().flat_map(Map::keys).map(String::as_str)
     }
 
@@ -235,7 +235,7 @@ impl<'s> Subschema<'s> {
     }
 
     /// The declared name that `wrong` most likely misspells.
-    pub(crate) fn nearest(self, wrong: &str) -> Option<&'s str> {
+    pub(crate) fn find_nearest(self, wrong: &str) -> Option<&'s str> {
         self.nearest_not_in(wrong, &Map::new())
     }
 
@@ -283,7 +283,7 @@ pub fn signature(schema: &Value, order: &[String]) -> String {
 }
 
 fn type_signature(subschema: Subschema<'_>) -> String {
-    let here = subschema.resolved();
+    let here = subschema.resolve();
     if let Some(values) = here.schema.get("enum").and_then(Value::as_array)
         && let Some(values) = listed_values(values)
     {
@@ -425,12 +425,16 @@ mod tests {
             ("maxResults", Some("max_results")),
             ("zzz", None),
         ] {
-            assert_eq!(Subschema::root(&schema).nearest(wrong), expected, "{wrong}");
+            assert_eq!(Subschema::root(&schema).find_nearest(wrong), expected, "{wrong}");
         }
         let given = Map::from_iter([("title".to_owned(), json!("x"))]);
         assert_eq!(Subschema::root(&schema).nearest_not_in("titel", &given), None);
         let schema = json!({"properties": {"a": {}, "b": {}}});
-        assert_eq!(Subschema::root(&schema).nearest("c"), None, "no letter is the same");
-        assert_eq!(Subschema::root(&schema).nearest("A"), Some("a"));
+        assert_eq!(
+            Subschema::root(&schema).find_nearest("c"),
+            None,
+            "no letter is the same"
+        );
+        assert_eq!(Subschema::root(&schema).find_nearest("A"), Some("a"));
     }
 }

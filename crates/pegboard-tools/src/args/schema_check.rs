@@ -5,7 +5,7 @@ use serde_json::Value;
 
 use super::{
     arguments::Arguments,
-    checked::{Checked, MAX_PROBLEMS, unchecked},
+    checked::{Checked, MAX_PROBLEMS, accept_unchecked},
     coerce, json,
     problem::{describe, is_unknown_argument},
     schema::{Subschema, display_name},
@@ -102,12 +102,12 @@ impl SchemaCheck {
     /// for each problem.
     pub(super) fn arguments(&self, schema: &Value, given: &Arguments, mode: Check) -> Result<Checked, Vec<String>> {
         let (validator, size) = match self {
-            Self::AllowsAll => return unchecked(given, Vec::new()),
+            Self::AllowsAll => return accept_unchecked(given, Vec::new()),
             Self::Unusable(why) => {
                 let notes = vec![format!(
                     "the arguments were not checked: the tool's schema cannot be used: {why}"
                 )];
-                return unchecked(given, notes);
+                return accept_unchecked(given, notes);
             }
             Self::Ready { validator, size, .. } => (validator, *size),
         };

@@ -27,7 +27,7 @@ pub(super) fn value(text: &str, subschema: Subschema<'_>) -> Node {
 }
 
 /// Like [`value`], but removes the quotes around a string.
-pub(super) fn possibly_quoted(text: &str, subschema: Subschema<'_>) -> Node {
+pub(super) fn read_possibly_quoted(text: &str, subschema: Subschema<'_>) -> Node {
     match unquote(text) {
         Some(inner) if subschema.types().has(JsonTypes::STRING) => Node::Text(inner),
         _ => value(text, subschema),
@@ -37,8 +37,8 @@ pub(super) fn possibly_quoted(text: &str, subschema: Subschema<'_>) -> Node {
 /// Reads a list without brackets: `a, b, c`.
 fn list(text: &str, items: Option<Subschema<'_>>) -> Node {
     let item = |text: &str| match items {
-        Some(subschema) => possibly_quoted(text, subschema),
-        None => untyped(text),
+        Some(subschema) => read_possibly_quoted(text, subschema),
+        None => read_untyped(text),
     };
     match pieces(text) {
         Some(pieces) => Node::List(
@@ -52,7 +52,7 @@ fn list(text: &str, items: Option<Subschema<'_>>) -> Node {
 }
 
 /// Reads a value without a declared type: a quoted text, JSON or YAML in brackets, or else a scalar.
-pub(super) fn untyped(text: &str) -> Node {
+pub(super) fn read_untyped(text: &str) -> Node {
     if let Some(inner) = unquote(text) {
         return Node::Text(inner);
     }

@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use super::{
     arguments::Arguments,
-    checked::{Checked, required},
+    checked::{Checked, check_required},
 };
 use pegboard_config::Check;
 
@@ -25,7 +25,7 @@ impl SchemaCheck {
     }
 
     pub(super) fn arguments(&self, schema: &Value, given: &Arguments, _: Check) -> Result<Checked, Vec<String>> {
-        required(given, schema)
+        check_required(given, schema)
     }
 
     pub(super) fn structured_output(&self, _: &Value, _: &Value) -> Vec<String> {

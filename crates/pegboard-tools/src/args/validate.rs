@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use super::{
     arguments::Arguments,
-    checked::{Checked, required, unchecked},
+    checked::{Checked, accept_unchecked, check_required},
     compiled_schemas::{CompiledSchema, CompiledSchemas},
 };
 use pegboard_config::Check;
@@ -36,22 +36,22 @@ impl LazyValidator {
         compiled: &CompiledSchemas,
     ) -> Result<Checked, Vec<String>> {
         if mode == Check::Off {
-            return unchecked(given, Vec::new());
+            return accept_unchecked(given, Vec::new());
         }
-        let compiled = self.compiled(schema, compiled);
+        let compiled = self.get_or_compile(schema, compiled);
         match mode {
-            Check::Required => required(given, compiled.tree()),
+            Check::Required => check_required(given, compiled.tree()),
             _ => compiled.check().arguments(compiled.tree(), given, mode),
         }
     }
 
     /// Validates structured output. Returns a sentence for each problem.
     pub fn structured_output(&self, value: &Value, schema: &str, compiled: &CompiledSchemas) -> Vec<String> {
-        let compiled = self.compiled(schema, compiled);
+        let compiled = self.get_or_compile(schema, compiled);
         compiled.check().structured_output(compiled.tree(), value)
     }
 
-    fn compiled(&self, schema: &str, store: &CompiledSchemas) -> Arc<CompiledSchema> {
+    fn get_or_compile(&self, schema: &str, store: &CompiledSchemas) -> Arc<CompiledSchema> {
         if let Some(compiled) = self.compiled.load().upgrade() {
             store.mark_used(&compiled);
             return compiled;

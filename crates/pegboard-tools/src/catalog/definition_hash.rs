@@ -85,7 +85,7 @@ mod tests {
     use pegboard_base::name::ServerName;
 
     fn tool(item: Value) -> Tool {
-        Tool::built_in(&ServerName::parse("fx").unwrap(), item).unwrap()
+        Tool::parse_built_in(&ServerName::parse("fx").unwrap(), item).unwrap()
     }
 
     #[test]

@@ -11,7 +11,7 @@ use super::{
     listing_item::Item,
     mask::mask_tool,
     sanitize::{MAX_DESCRIPTION, for_display},
-    tool::{Tool, fast_parse::ToolParser, parse::more},
+    tool::{Tool, fast_parse::ToolParser, parse::pack_rest},
 };
 use pegboard_base::{diagnosis::Code, name::ServerName};
 use pegboard_mask::Masker;
@@ -128,7 +128,7 @@ impl ListedTools {
     /// An empty listing with the same settings.
     pub fn empty_part(&self) -> Self {
         Self {
-            parser: self.parser.fresh(),
+            parser: self.parser.to_fresh(),
             masker: self.masker.clone(),
             tools: Vec::new(),
             problems: Vec::new(),
@@ -183,7 +183,7 @@ fn other_fields(item: Value, known: &[&str]) -> Option<Box<str>> {
         return None;
     };
     fields.retain(|key, _| !known.contains(&key.as_str()));
-    more(fields)
+    pack_rest(fields)
 }
 
 /// An argument of a prompt, with its text sanitized. `None` if it has no name.

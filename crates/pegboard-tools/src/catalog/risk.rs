@@ -110,7 +110,7 @@ mod tests {
 
     fn tool(annotations: &Value) -> Tool {
         let item = json!({"name": "t", "annotations": annotations});
-        Tool::built_in(&ServerName::parse("fx").unwrap(), item).unwrap()
+        Tool::parse_built_in(&ServerName::parse("fx").unwrap(), item).unwrap()
     }
 
     /// The table of the goat design: resources have low risk, tools of a server have high risk without annotations.

@@ -106,12 +106,12 @@ impl Tool {
 
     /// The name for people: `server.tool`.
     pub fn dotted_name(&self) -> String {
-        name::dotted(self.server.as_str(), &self.name)
+        name::format_dotted(self.server.as_str(), &self.name)
     }
 
     /// Why a schema cannot be used for validation. `None` until a call has tried to compile it.
     #[doc(hidden)]
-    pub fn unchecked(&self) -> Option<String> {
+    pub fn unchecked_warning(&self) -> Option<String> {
         let input = self.checks.input.unusable().map(|why| ("arguments", why));
         let output = || Some(("answers", self.checks.output.unusable()?));
         let (what, why) = input.or_else(output)?;

@@ -56,7 +56,7 @@ const fn style(first: &'static str, between: &'static str) -> Style {
     }
 }
 
-const fn named(first: &'static str, between: &'static str, if_empty: &'static str) -> Style {
+const fn named_style(first: &'static str, between: &'static str, if_empty: &'static str) -> Style {
     Style {
         named: true,
         if_empty,
@@ -198,9 +198,9 @@ fn expression(text: &str) -> Result<TemplatePart, &'static str> {
         ),
         Some((".", names)) => (style(".", "."), names),
         Some(("/", names)) => (style("/", "/"), names),
-        Some((";", names)) => (named(";", ";", ""), names),
-        Some(("?", names)) => (named("?", "&", "="), names),
-        Some(("&", names)) => (named("&", "&", "="), names),
+        Some((";", names)) => (named_style(";", ";", ""), names),
+        Some(("?", names)) => (named_style("?", "&", "="), names),
+        Some(("&", names)) => (named_style("&", "&", "="), names),
         Some(("=" | "," | "!" | "@" | "|", _)) => return Err("its operator is reserved"),
         _ => {
             let plain = style("", ",");

@@ -68,7 +68,7 @@ impl ForwardedResult {
 
     /// Creates a final result from the text of an object.
     #[doc(hidden)]
-    pub fn written(json: String, is_error: bool) -> Self {
+    pub fn from_json(json: String, is_error: bool) -> Self {
         Self {
             payload: json.len(),
             json: json.into(),

@@ -105,7 +105,7 @@ impl BytesLeft {
 impl Failure {
     /// Masks the secrets in the failure.
     #[doc(hidden)]
-    pub fn masked(mut self, masker: &Masker) -> Self {
+    pub fn into_masked(mut self, masker: &Masker) -> Self {
         mask_failure(&mut self, masker, &mut Counts::default());
         self
     }

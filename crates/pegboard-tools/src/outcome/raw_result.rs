@@ -33,7 +33,7 @@ impl ForwardedResult {
             return Ok(());
         }
         drop(decoded);
-        if let Some(masked) = masked(self, masker, sanitizes, counts)? {
+        if let Some(masked) = mask_result(self, masker, sanitizes, counts)? {
             self.json = masked.into();
         }
         Ok(())
@@ -45,7 +45,7 @@ impl ForwardedResult {
 pub struct Unmasked;
 
 /// Masks a result by its parts. Returns `None` if it stays the same.
-fn masked(
+fn mask_result(
     result: &ForwardedResult,
     masker: &Masker,
     sanitizes: bool,
@@ -183,7 +183,7 @@ fn take_urls(rest: &mut Map<String, Value>) -> Vec<(String, Value)> {
 /// Puts the pages back, with the known secrets in their URLs masked.
 fn put_urls(rest: &mut Map<String, Value>, urls: Vec<(String, Value)>, masker: &Masker, counts: &mut Counts) {
     for (key, mut url) in urls {
-        masker.known_only().mask_value(&mut url, counts);
+        masker.without_patterns().mask_value(&mut url, counts);
         let request = rest
             .get_mut("inputRequests")
             .and_then(|requests| requests.get_mut(&key));

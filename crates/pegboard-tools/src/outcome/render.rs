@@ -43,8 +43,8 @@ impl Answer {
         if is_default && !has_hidden_text {
             return self.blocks();
         }
-        let (shown, structured) = self.shown();
-        let content = if shown { self.joined_blocks() } else { Vec::new() };
+        let (shown, structured) = self.shown_parts();
+        let content = if shown { self.join_adjacent_texts() } else { Vec::new() };
         // Without a fence, a client finds structured content beside the blocks.
         let structured = structured.filter(|_| !is_default || has_hidden_text);
         let structured = structured.map(|structured| Content::text(structured.to_string()));
@@ -56,7 +56,7 @@ impl Answer {
     }
 
     /// The blocks, adjacent texts joined.
-    fn joined_blocks(&self) -> Vec<Content> {
+    fn join_adjacent_texts(&self) -> Vec<Content> {
         let separator = match self.rendering.join {
             Join::Newline => return self.content.clone(),
             Join::First => return self.content.iter().take(1).cloned().collect(),
@@ -91,13 +91,13 @@ impl Answer {
     /// The text without a fence.
     #[doc(hidden)]
     pub fn body(&self) -> Cow<'_, str> {
-        let (shown, structured) = self.shown();
+        let (shown, structured) = self.shown_parts();
         match (shown, structured) {
             (false, None) => Cow::Borrowed(""),
-            (true, None) => self.joined(),
+            (true, None) => self.join_text(),
             (false, Some(structured)) => structured.to_string().into(),
             (true, Some(structured)) => {
-                let mut text = self.joined().into_owned();
+                let mut text = self.join_text().into_owned();
                 if !text.is_empty() {
                     text.push('\n');
                 }
@@ -109,7 +109,7 @@ impl Answer {
 
     /// Whether the blocks are shown, and the structured content if it is shown.
     #[doc(hidden)]
-    pub fn shown(&self) -> (bool, Option<&Value>) {
+    pub fn shown_parts(&self) -> (bool, Option<&Value>) {
         let structured = self.structured.as_ref();
         match self.rendering.structured {
             Structured::ContentFirst if self.content.is_empty() => (false, structured),
@@ -129,7 +129,7 @@ impl Answer {
     }
 
     /// The blocks as one text.
-    fn joined(&self) -> Cow<'_, str> {
+    fn join_text(&self) -> Cow<'_, str> {
         let separator = match self.rendering.join {
             Join::Newline => "\n",
             Join::EmptyLine => "\n\n",

@@ -71,7 +71,7 @@ struct Normalizer {
 }
 
 impl Normalizer {
-    fn invalid<T>(&self, problem: String) -> Result<T, Quarantine> {
+    fn quarantine<T>(&self, problem: String) -> Result<T, Quarantine> {
         let path = self.path.join(".");
         Err(Quarantine { path, problem })
     }
@@ -90,9 +90,14 @@ impl Normalizer {
                     schema.extend(kind.map(|kind| ("type".to_owned(), kind.into())));
                     return Ok(schema);
                 }
-                None => return self.invalid(format!("`{}` is no schema", description_notes::short(word))),
+                None => return self.quarantine(format!("`{}` is no schema", description_notes::shorten(word))),
             },
-            other => return self.invalid(format!("{} is no schema", description_notes::short(&other.to_string()))),
+            other => {
+                return self.quarantine(format!(
+                    "{} is no schema",
+                    description_notes::shorten(&other.to_string())
+                ));
+            }
         };
         for (keyword, value) in fields {
             if let Some(value) = self.keyword(keyword, value)? {
@@ -105,7 +110,7 @@ impl Normalizer {
         values::bounds(fields, &mut schema);
         values::data(fields, &mut schema);
         if let Err(problem) = types::insert_types(fields, &mut schema) {
-            return self.invalid(problem);
+            return self.quarantine(problem);
         }
         merge_schemas::all(&mut schema);
         if fields.get("nullable") == Some(&Value::Bool(true)) {
@@ -167,8 +172,8 @@ impl Normalizer {
                 schema.insert("properties".into(), read.into());
             }
             Some(other) => {
-                let shown = description_notes::short(&other.to_string());
-                return self.invalid(format!("its properties are {shown}, not an object"));
+                let shown = description_notes::shorten(&other.to_string());
+                return self.quarantine(format!("its properties are {shown}, not an object"));
             }
         }
         required.sort_unstable();

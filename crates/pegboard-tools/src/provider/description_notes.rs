@@ -29,13 +29,13 @@ pub(super) fn about(keyword: &str, value: &Value) -> Option<String> {
         ("uniqueItems", _) => Some("no item twice".to_owned()),
         ("deprecated", _) => Some("deprecated".to_owned()),
         ("then" | "else" | "unevaluatedProperties" | "unevaluatedItems", Value::Bool(_)) => None,
-        (keyword, Value::String(text)) => Some(short(&format!("{keyword}: {text}"))),
-        (keyword, value) => Some(short(&format!("{keyword}: {value}"))),
+        (keyword, Value::String(text)) => Some(shorten(&format!("{keyword}: {text}"))),
+        (keyword, value) => Some(shorten(&format!("{keyword}: {value}"))),
     }
 }
 
 /// Truncates a text to the length of a note.
-pub(super) fn short(text: &str) -> String {
+pub(super) fn shorten(text: &str) -> String {
     if text.len() <= MAX_NOTE {
         return text.to_owned();
     }

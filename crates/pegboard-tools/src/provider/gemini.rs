@@ -8,7 +8,7 @@ use super::{
     description_notes, merge_schemas,
     parameter_names::ParameterNames,
     reverse_arguments::{JsonText, ReverseRule},
-    schema::{BOUNDS, Schema, is_annotation, properties, required, split_annotations, types_of},
+    schema::{BOUNDS, Schema, is_annotation, properties, required_names, split_annotations, types_of},
 };
 
 /// Keywords that are copied unchanged, besides [`BOUNDS`].
@@ -24,7 +24,10 @@ pub(super) fn convert(root: &Schema) -> Converted {
         gemini.object(root)
     } else {
         // A tool without arguments: the list of tools omits its schema.
-        (gemini.kept(root, &["properties", "required"]), ReverseRule::default())
+        (
+            gemini.copy_accepted(root, &["properties", "required"]),
+            ReverseRule::default(),
+        )
     };
     Converted {
         schema,
@@ -77,7 +80,7 @@ impl Gemini {
             [kind] => match kind.as_str() {
                 "object" => self.object(&own),
                 "array" => self.list(&own),
-                _ => (self.kept(&own, &[]), ReverseRule::default()),
+                _ => (self.copy_accepted(&own, &[]), ReverseRule::default()),
             },
             many => {
                 own.remove("type");
@@ -127,7 +130,7 @@ impl Gemini {
     /// Converts an `enum`. Gemini lists strings only, so other values are shown as strings.
     fn enumeration(&mut self, mut own: Schema) -> (Schema, ReverseRule) {
         let Some(Value::Array(values)) = own.remove("enum") else {
-            return (self.kept(&own, &[]), ReverseRule::default());
+            return (self.copy_accepted(&own, &[]), ReverseRule::default());
         };
         let mut reverse = ReverseRule::default();
         let mut texts: Vec<String> = Vec::new();
@@ -147,7 +150,7 @@ impl Gemini {
         }
         own.insert("type".into(), "string".into());
         own.retain(|keyword, _| is_annotation(keyword) || keyword == "type");
-        let mut schema = self.kept(&own, &[]);
+        let mut schema = self.copy_accepted(&own, &[]);
         if !texts.is_empty() {
             schema.insert("enum".into(), texts.into());
             schema.insert("format".into(), "enum".into());
@@ -168,17 +171,17 @@ impl Gemini {
             return self.text(own, note, JsonText::Object);
         }
         let mut converted = Properties::default();
-        let shown = ParameterNames::Narrow.shown(properties);
+        let shown = ParameterNames::Narrow.map_names(properties);
         for (name, property) in properties {
             let property = self.schema(property.as_object().unwrap_or(&empty));
             converted.insert(name, &shown[name.as_str()], property, false);
         }
-        let mut required: Vec<&str> = required(own)
+        let mut required: Vec<&str> = required_names(own)
             .filter_map(|name| shown.get(name))
             .map(String::as_str)
             .collect();
         required.sort_unstable();
-        let mut schema = self.kept(own, &["properties", "required"]);
+        let mut schema = self.copy_accepted(own, &["properties", "required"]);
         schema.insert("type".into(), "object".into());
         schema.insert("properties".into(), converted.schemas.into());
         if !required.is_empty() {
@@ -198,7 +201,7 @@ impl Gemini {
             (None, Some(Value::Object(item))) => self.schema(item),
             (None, _) => self.schema(&Schema::new()),
         };
-        let mut schema = self.kept(own, &["items"]);
+        let mut schema = self.copy_accepted(own, &["items"]);
         schema.insert("items".into(), item.0.into());
         (schema, ReverseRule::for_items(item.1))
     }
@@ -212,7 +215,7 @@ impl Gemini {
         let mut about = own.clone();
         about.remove("type");
         about.remove("properties");
-        let mut schema = self.kept(&about, &[]);
+        let mut schema = self.copy_accepted(&about, &[]);
         schema.retain(|keyword, _| keyword == "description" || keyword == "title");
         schema.insert("type".into(), "string".into());
         description_notes::add(&mut schema, &[note.to_owned()]);
@@ -224,7 +227,7 @@ impl Gemini {
     }
 
     /// Copies the keywords that Gemini accepts; the others become notes. Skips those in `done`, which the caller converts.
-    fn kept(&mut self, own: &Schema, done: &[&str]) -> Schema {
+    fn copy_accepted(&mut self, own: &Schema, done: &[&str]) -> Schema {
         let is_integer = own.get("type") == Some(&Value::from("integer"));
         conversion_steps::keywords(own, done, &mut self.lost, |keyword, value| match (keyword, value) {
             ("format", Value::String(format)) if FORMATS.contains(&format.as_str()) => copy(keyword, value),

@@ -202,7 +202,7 @@ fn outline(target: &Value) -> Value {
         Some(name) => format!("{name} (as described before)"),
         None => "as described before".to_owned(),
     };
-    outline.insert("description".into(), description_notes::short(&note).into());
+    outline.insert("description".into(), description_notes::shorten(&note).into());
     Value::Object(outline)
 }
 

@@ -7,7 +7,7 @@ use super::{
     description_notes,
     parameter_names::ParameterNames,
     reverse_arguments::ReverseRule,
-    schema::{BOUNDS, Schema, properties, required, types_of},
+    schema::{BOUNDS, Schema, properties, required_names, types_of},
 };
 
 /// What a dialect accepts.
@@ -140,7 +140,7 @@ impl Dialect {
     fn properties(&self, own: &Schema, schema: &mut Schema, reverse: &mut ReverseRule, lost: &mut Vec<String>) {
         let empty = Schema::new();
         let properties = properties(own);
-        let shown = self.names.shown(properties.unwrap_or(&empty));
+        let shown = self.names.map_names(properties.unwrap_or(&empty));
         if let Some(properties) = properties {
             let mut converted = Properties::default();
             for (name, property) in properties {
@@ -150,7 +150,7 @@ impl Dialect {
             schema.insert("properties".into(), converted.schemas.into());
             reverse.fields = converted.reverse.fields;
         }
-        let mut required: Vec<&str> = required(own)
+        let mut required: Vec<&str> = required_names(own)
             .map(|name| shown.get(name).map_or(name, String::as_str))
             .collect();
         required.sort_unstable();

@@ -4,7 +4,7 @@ use serde_json::{Map, Value};
 
 use super::{
     description_notes,
-    schema::{Schema, is_annotation, required, type_names, types_of},
+    schema::{Schema, is_annotation, required_names, type_names, types_of},
 };
 
 /// The most alternatives that a note lists.
@@ -141,7 +141,7 @@ pub(super) fn flatten(schema: &mut Schema) {
         return;
     }
     let notes = alternatives(&of_objects);
-    let required = required_by_all(&of_objects);
+    let required = names_required_by_all(&of_objects);
     let mut properties: Map<String, Value> = Map::new();
     for branch in &of_objects {
         let Some(Value::Object(own)) = branch.get("properties") else {
@@ -199,19 +199,23 @@ fn either(known: &mut Value, other: &Value) {
     }
 }
 
-fn required_by_all(branches: &[&Schema]) -> Vec<String> {
+fn names_required_by_all(branches: &[&Schema]) -> Vec<String> {
     let Some((first, others)) = branches.split_first() else {
         return Vec::new();
     };
-    let by_others = |name: &&str| others.iter().all(|branch| required(branch).any(|other| other == *name));
-    required(first).filter(by_others).map(str::to_owned).collect()
+    let by_others = |name: &&str| {
+        others
+            .iter()
+            .all(|branch| required_names(branch).any(|other| other == *name))
+    };
+    required_names(first).filter(by_others).map(str::to_owned).collect()
 }
 
 /// Describes what each alternative requires.
 fn alternatives(branches: &[&Schema]) -> Option<String> {
     let mut notes: Vec<String> = Vec::new();
     for branch in branches {
-        let needs: Vec<String> = required(branch)
+        let needs: Vec<String> = required_names(branch)
             .map(|name| match only_value(branch, name) {
                 Some(value) => format!("{name} = {value}"),
                 None => name.to_owned(),

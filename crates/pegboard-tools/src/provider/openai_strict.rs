@@ -92,7 +92,7 @@ impl Strict {
             }
             _ => {
                 self.count_values(&own)?;
-                Ok((self.kept(&own, &[]), ReverseRule::default()))
+                Ok((self.copy_accepted(&own, &[]), ReverseRule::default()))
             }
         }
     }
@@ -106,7 +106,7 @@ impl Strict {
             converted.push(self.schema(&branch, depth)?);
         }
         let (branches, reverse) = conversion_steps::any_of(converted);
-        let mut schema = self.kept(&annotations, &[]);
+        let mut schema = self.copy_accepted(&annotations, &[]);
         schema.insert("anyOf".into(), branches);
         Ok((schema, reverse))
     }
@@ -135,7 +135,7 @@ impl Strict {
             return Err("an object requires a property that it does not describe".to_owned());
         }
         let mut converted = Properties::default();
-        let shown = ParameterNames::Wide.shown(properties);
+        let shown = ParameterNames::Wide.map_names(properties);
         for (name, property) in properties {
             let mut property = self.schema(property.as_object().unwrap_or(&empty), depth + 1)?;
             let shown = &shown[name.as_str()];
@@ -148,7 +148,7 @@ impl Strict {
             converted.insert(name, shown, property, is_optional);
         }
         let required: Vec<String> = converted.schemas.keys().cloned().collect();
-        let mut schema = self.kept(own, &["additionalProperties", "properties", "required"]);
+        let mut schema = self.copy_accepted(own, &["additionalProperties", "properties", "required"]);
         schema.insert("properties".into(), converted.schemas.into());
         schema.insert("required".into(), required.into());
         schema.insert("additionalProperties".into(), false.into());
@@ -160,7 +160,7 @@ impl Strict {
             (None, Some(Value::Object(item))) => self.schema(item, depth)?,
             _ => return Err("a list may hold anything".to_owned()),
         };
-        let mut schema = self.kept(own, &["items"]);
+        let mut schema = self.copy_accepted(own, &["items"]);
         schema.insert("items".into(), item.0.into());
         Ok((schema, ReverseRule::for_items(item.1)))
     }
@@ -179,7 +179,7 @@ impl Strict {
     }
 
     /// Copies the keywords that `strict` accepts; the others become notes. Skips those in `done`, which the caller converts.
-    fn kept(&mut self, own: &Schema, done: &[&str]) -> Schema {
+    fn copy_accepted(&mut self, own: &Schema, done: &[&str]) -> Schema {
         conversion_steps::keywords(own, done, &mut self.lost, |keyword, value| {
             TAKEN.contains(&keyword).then(|| (keyword.to_owned(), value.clone()))
         })

@@ -24,7 +24,7 @@ pub(super) enum ParameterNames {
 
 impl ParameterNames {
     /// Maps the properties' own names to the names that the model is shown.
-    pub(super) fn shown(self, properties: &Map<String, Value>) -> BTreeMap<&str, String> {
+    pub(super) fn map_names(self, properties: &Map<String, Value>) -> BTreeMap<&str, String> {
         let mut shown: BTreeMap<&str, String> = BTreeMap::new();
         let (good, bad): (Vec<&String>, Vec<&String>) = properties.keys().partition(|name| self.takes(name));
         for name in good {
@@ -32,7 +32,7 @@ impl ParameterNames {
         }
         for name in bad {
             let is_free = |new: &String| !properties.contains_key(new) && !shown.values().any(|other| other == new);
-            let candidates = HASH_LENGTHS.iter().map(|length| self.replaced(name, *length));
+            let candidates = HASH_LENGTHS.iter().map(|length| self.replace_name(name, *length));
             let mut candidates: Vec<String> = candidates.collect();
             let free = candidates.iter().position(is_free).unwrap_or(HASH_LENGTHS.len() - 1);
             shown.insert(name, candidates.swap_remove(free));
@@ -52,7 +52,7 @@ impl ParameterNames {
         c.is_ascii_alphanumeric() || c == '_' || (self == Self::Wide && matches!(c, '.' | '-'))
     }
 
-    fn replaced(self, name: &str, stamp: usize) -> String {
+    fn replace_name(self, name: &str, stamp: usize) -> String {
         let cleaned: String = name
             .chars()
             .map(|c| if self.takes_character(c) { c } else { '_' })
@@ -93,7 +93,7 @@ mod tests {
             (ParameterNames::Wide, 5),
             (ParameterNames::Narrow, 2),
         ] {
-            let shown = rule.shown(&properties);
+            let shown = rule.map_names(&properties);
             assert_eq!(shown.len(), names.len());
             assert_eq!(
                 shown.iter().filter(|(own, shown)| own == shown).count(),
@@ -108,9 +108,9 @@ mod tests {
 
     #[test]
     fn a_replaced_name_never_takes_the_place_of_a_given_one() {
-        let first = ParameterNames::Narrow.replaced("a b", HASH_LENGTHS[0]);
+        let first = ParameterNames::Narrow.replace_name("a b", HASH_LENGTHS[0]);
         let properties = Map::from_iter([("a b".to_owned(), json!({})), (first.clone(), json!({}))]);
-        let shown = ParameterNames::Narrow.shown(&properties);
+        let shown = ParameterNames::Narrow.map_names(&properties);
         assert_eq!(shown[first.as_str()], first);
         assert_ne!(shown["a b"], first);
     }

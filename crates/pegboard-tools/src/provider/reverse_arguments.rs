@@ -7,7 +7,7 @@ use serde_json::{
     value::{RawValue, to_raw_value},
 };
 
-use super::schema::{Schema, properties, required, type_of, types_of};
+use super::schema::{Schema, properties, required_names, type_of, types_of};
 use crate::args::Arguments;
 
 /// Converts arguments that a model wrote for a provider's schema back to the tool's own schema: it restores property names, drops each null
@@ -182,7 +182,7 @@ impl BranchMatcher {
             types: types_of(schema).into_iter().map(str::to_owned).collect(),
             nullable: takes_null(schema),
             values: values(schema),
-            required: required(schema).map(str::to_owned).collect(),
+            required: required_names(schema).map(str::to_owned).collect(),
             only: match (schema.get("additionalProperties"), properties) {
                 (Some(Value::Bool(false)), Some(properties)) => Some(properties.keys().cloned().collect()),
                 _ => None,

@@ -43,7 +43,7 @@ pub(super) fn properties(schema: &Schema) -> Option<&Map<String, Value>> {
 }
 
 /// The names of the required properties.
-pub(super) fn required(schema: &Schema) -> impl Iterator<Item = &str> {
+pub(super) fn required_names(schema: &Schema) -> impl Iterator<Item = &str> {
     let names = schema.get("required").and_then(Value::as_array);
     names.into_iter().flatten().filter_map(Value::as_str)
 }

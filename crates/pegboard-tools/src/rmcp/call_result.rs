@@ -25,8 +25,8 @@ impl From<Outcome> for CallToolResult {
     fn from(outcome: Outcome) -> Self {
         match outcome {
             Outcome::Done(answer) => answer.into(),
-            Outcome::ToolFailed(answer) => failed(answer),
-            Outcome::Refused(failure) | Outcome::Lost(failure) => unanswered(&failure),
+            Outcome::ToolFailed(answer) => from_failed_answer(answer),
+            Outcome::Refused(failure) | Outcome::Lost(failure) => from_failure(&failure),
         }
     }
 }
@@ -51,7 +51,7 @@ impl From<CallToolResult> for Outcome {
     }
 }
 
-fn failed(answer: Answer) -> CallToolResult {
+fn from_failed_answer(answer: Answer) -> CallToolResult {
     let is_silent = answer.content.is_empty() && answer.structured.is_none();
     let mut result = match is_silent {
         // A client would show nothing at all.
@@ -62,7 +62,7 @@ fn failed(answer: Answer) -> CallToolResult {
     result
 }
 
-fn unanswered(failure: &Failure) -> CallToolResult {
+fn from_failure(failure: &Failure) -> CallToolResult {
     let mut result = CallToolResult::error(vec![ContentBlock::text(failure.text())]);
     let fate = json!({"kind": failure.kind, "may_have_executed": failure.may_have_executed});
     result.meta = Some(MetaObject(Map::from_iter([(OUTCOME_KEY.to_owned(), fate)])));

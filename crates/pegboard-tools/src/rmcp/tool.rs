@@ -42,7 +42,7 @@ impl TryFrom<(ServerName, model::Tool)> for Tool {
 
     fn try_from((server, tool): (ServerName, model::Tool)) -> Result<Self, NotConvertible> {
         let what = format!("tool `{}`", tool.name.escape_debug());
-        Self::built_in(&server, json(&tool)).map_err(|problem| NotConvertible::new(what, problem))
+        Self::parse_built_in(&server, json(&tool)).map_err(|problem| NotConvertible::new(what, problem))
     }
 }
 

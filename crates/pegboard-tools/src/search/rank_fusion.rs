@@ -18,7 +18,7 @@ pub fn fuse(rankings: &[Vec<usize>], most: usize) -> Vec<(usize, f32)> {
 }
 
 /// Returns the indices of at most `most` vectors with the highest positive cosine similarity to `question`.
-pub fn nearest(question: &[f32], vectors: &[Arc<[f32]>], most: usize) -> Vec<usize> {
+pub fn find_nearest(question: &[f32], vectors: &[Arc<[f32]>], most: usize) -> Vec<usize> {
     let similar = vectors.iter().enumerate().filter_map(|(at, vector)| {
         let similarity = cosine(question, vector);
         (similarity > 0.0).then_some((at, similarity))
@@ -68,8 +68,8 @@ mod tests {
             [0.0].into(),
             [0.0, 0.0].into(),
         ];
-        assert_eq!(nearest(&[2.0, 1.0], &vectors, 9), [1, 0]);
-        assert_eq!(nearest(&[2.0, 1.0], &vectors, 1), [1]);
-        assert_eq!(nearest(&[f32::NAN, 1.0], &vectors, 9), [0; 0]);
+        assert_eq!(find_nearest(&[2.0, 1.0], &vectors, 9), [1, 0]);
+        assert_eq!(find_nearest(&[2.0, 1.0], &vectors, 1), [1]);
+        assert_eq!(find_nearest(&[f32::NAN, 1.0], &vectors, 9), [0; 0]);
     }
 }

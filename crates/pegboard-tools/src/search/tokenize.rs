@@ -84,15 +84,15 @@ pub(super) fn terms(text: &str) -> Vec<String> {
         let humps = humps(piece);
         if humps.len() > 1 {
             // A query may write `getPods` as `getpods`.
-            words.extend(kept(piece));
+            words.extend(normalize_word(piece));
         }
-        words.extend(humps.into_iter().filter_map(kept));
+        words.extend(humps.into_iter().filter_map(normalize_word));
     }
     words
 }
 
 /// Normalises a word. Returns `None` for a stop word.
-fn kept(word: &str) -> Option<String> {
+fn normalize_word(word: &str) -> Option<String> {
     let word = word.to_lowercase();
     let is_stop_word = STOP_WORDS.binary_search(&word.as_str()).is_ok();
     (!is_stop_word).then(|| stem(&word))

@@ -16,12 +16,12 @@ impl Reply {
     /// assert_eq!((reply.id.as_str(), reply.text().as_str()), ("c1", "noon"));
     /// ```
     pub fn done(call: &ToolCall, answer: impl Into<Answer>) -> Self {
-        Self::answered(call, Outcome::Done(answer.into()))
+        Self::from_outcome(call, Outcome::Done(answer.into()))
     }
 
     /// Creates the reply to a call whose tool answered with an error.
     pub fn failed(call: &ToolCall, answer: impl Into<Answer>) -> Self {
-        Self::answered(call, Outcome::ToolFailed(answer.into()))
+        Self::from_outcome(call, Outcome::ToolFailed(answer.into()))
     }
 
     /// Creates the reply to a call that was not executed.
@@ -42,7 +42,7 @@ impl Reply {
         call.unanswered(outcome, Duration::ZERO)
     }
 
-    fn answered(call: &ToolCall, outcome: Outcome) -> Self {
+    fn from_outcome(call: &ToolCall, outcome: Outcome) -> Self {
         let original_bytes = outcome.text().len();
         Self {
             attempts: 1,

@@ -89,8 +89,8 @@ async fn with_bad(
     judge: impl Fn(&Reply, &str) -> Result<(), Stop>,
 ) -> Result<(), Stop> {
     let mut changed = Vec::new();
-    for tool in bench.callable()? {
-        let mut arguments = sample::valid(tool);
+    for tool in bench.callable_tools()? {
+        let mut arguments = sample::valid_arguments(tool);
         if let Some(what) = change(tool, &mut arguments) {
             changed.push((tool, arguments, what));
         }
@@ -117,7 +117,7 @@ fn must_fail(reply: &Reply, what: &str) -> Result<(), Stop> {
 
 async fn missing(bench: &Bench<'_>) -> Result<(), Stop> {
     let change = |tool: &Value, arguments: &mut Value| {
-        let missing = sample::required(tool)?;
+        let missing = sample::required_argument(tool)?;
         arguments.as_object_mut()?.remove(missing)?;
         Some(format!("a call of `{}` without `{missing}`", name(tool)))
     };

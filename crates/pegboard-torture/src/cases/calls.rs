@@ -103,11 +103,11 @@ fn name(tool: &Value) -> &str {
 
 /// The params of a valid call.
 fn params(tool: &Value) -> Value {
-    json!({"name": name(tool), "arguments": sample::valid(tool)})
+    json!({"name": name(tool), "arguments": sample::valid_arguments(tool)})
 }
 
 async fn results(bench: &Bench<'_>) -> Result<(), Stop> {
-    let tools = bench.callable()?;
+    let tools = bench.callable_tools()?;
     let mut client = bench.session().await?;
     for tool in tools.iter().take(MOST) {
         let Reply::Result(result) = client.request(method::TOOLS_CALL, params(tool)).await? else {
@@ -152,7 +152,7 @@ fn check_content(tool: &str, result: &Value) -> Result<(), Stop> {
 
 async fn output_schema(bench: &Bench<'_>) -> Result<(), Stop> {
     let typed: Vec<_> = bench
-        .callable()?
+        .callable_tools()?
         .iter()
         .filter(|tool| tool.get("outputSchema").is_some())
         .collect();
@@ -186,7 +186,7 @@ async fn output_schema(bench: &Bench<'_>) -> Result<(), Stop> {
 }
 
 async fn parallel_calls(bench: &Bench<'_>) -> Result<(), Stop> {
-    let Some(tool) = bench.callable()?.first() else {
+    let Some(tool) = bench.callable_tools()?.first() else {
         return skip("no tool may be called");
     };
     let mut client = bench.session().await?;
@@ -205,7 +205,7 @@ async fn parallel_calls(bench: &Bench<'_>) -> Result<(), Stop> {
 }
 
 async fn progress(bench: &Bench<'_>) -> Result<(), Stop> {
-    let tools = bench.callable()?;
+    let tools = bench.callable_tools()?;
     let mut client = bench.session().await?;
     let mut reported = false;
     for (number, tool) in tools.iter().take(MOST).enumerate() {
@@ -258,7 +258,7 @@ fn is_progress(message: &Value) -> bool {
 
 /// Starts calls until one is still running after [`SLOW`]. Returns the tool and the id of the call.
 async fn slow_call<'a>(bench: &Bench<'a>, client: &mut Client) -> Result<(&'a Value, Value), Stop> {
-    for tool in bench.callable()?.iter().take(MOST) {
+    for tool in bench.callable_tools()?.iter().take(MOST) {
         let id = client.start(method::TOOLS_CALL, params(tool)).await?;
         let answered = client
             .find(

@@ -117,7 +117,7 @@ async fn versions(bench: &Bench<'_>) -> Result<(), Stop> {
             format!("{version} was answered with the version {chosen:?}")
         })?;
         client.set_version(Some(chosen));
-        client.initialized().await?;
+        client.send_initialized().await?;
         client.still_answers().await?;
     }
     Ok(())

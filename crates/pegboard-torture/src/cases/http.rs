@@ -55,14 +55,14 @@ fn endpoint<'a>(bench: &Bench<'a>) -> Result<&'a HttpTarget, Stop> {
 
 /// Posts a message with more headers and returns the status.
 async fn status(bench: &Bench<'_>, body: String, headers: &[(&str, &str)]) -> Result<u16, Stop> {
-    bench.transcript.sent(&format!("{headers:?} {body}"));
+    bench.transcript.record_sent(&format!("{headers:?} {body}"));
     let mut request = endpoint(bench)?.request(body).timeout(bench.wait);
     for (name, value) in headers {
         request = request.header(*name, *value);
     }
     match request.send().await {
         Ok(response) => {
-            bench.transcript.came(&format!("HTTP {}", response.status()));
+            bench.transcript.record_received(&format!("HTTP {}", response.status()));
             Ok(response.status().as_u16())
         }
         Err(error) => fail(error.without_url().to_string()),
@@ -75,13 +75,13 @@ async fn origin(bench: &Bench<'_>) -> Result<(), Stop> {
         Era::Modern => (method::SERVER_DISCOVER, json!({})),
         Era::Legacy => (
             method::INITIALIZE,
-            json!({"protocolVersion": bench.era.latest().as_str(), "capabilities": {}, "clientInfo": {"name": "t", "version": "1"}}),
+            json!({"protocolVersion": bench.era.latest_version().as_str(), "capabilities": {}, "clientInfo": {"name": "t", "version": "1"}}),
         ),
     };
     let body = json!({"jsonrpc": "2.0", "id": 1, "method": method, "params": client.with_meta(params)});
     let headers = [
         ("origin", "https://evil.example"),
-        (header::PROTOCOL_VERSION, bench.era.latest().as_str()),
+        (header::PROTOCOL_VERSION, bench.era.latest_version().as_str()),
         (header::METHOD, method),
     ];
     let status = status(bench, body.to_string(), &headers).await?;
@@ -101,7 +101,7 @@ async fn unknown_session(bench: &Bench<'_>) -> Result<(), Stop> {
     let body = json!({"jsonrpc": "2.0", "id": 1, "method": method::PING, "params": {}});
     let headers = [
         (header::SESSION_ID, "no-such-session"),
-        (header::PROTOCOL_VERSION, bench.era.latest().as_str()),
+        (header::PROTOCOL_VERSION, bench.era.latest_version().as_str()),
     ];
     let status = status(bench, body.to_string(), &headers).await?;
     ensure(status == 404, || {
@@ -116,7 +116,7 @@ async fn accepted(bench: &Bench<'_>) -> Result<(), Stop> {
     let client = bench.session().await?;
     let body = json!({"jsonrpc": "2.0", "method": notification::INITIALIZED});
     let id = client.session_id();
-    let mut headers = vec![(header::PROTOCOL_VERSION, bench.era.latest().as_str())];
+    let mut headers = vec![(header::PROTOCOL_VERSION, bench.era.latest_version().as_str())];
     headers.extend(id.as_deref().map(|id| (header::SESSION_ID, id)));
     let status = status(bench, body.to_string(), &headers).await?;
     ensure(status == 202, || {

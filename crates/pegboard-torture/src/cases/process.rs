@@ -102,7 +102,7 @@ async fn stdout(bench: &Bench<'_>) -> Result<(), Stop> {
         only_messages(&client)?;
     }
     if let Some(tool) = bench.survey.callable.first() {
-        let params = json!({"name": tool.get("name"), "arguments": sample::valid(tool)});
+        let params = json!({"name": tool.get("name"), "arguments": sample::valid_arguments(tool)});
         client.request(method::TOOLS_CALL, params).await?;
         only_messages(&client)?;
     }
@@ -146,7 +146,7 @@ async fn split_message(bench: &Bench<'_>) -> Result<(), Stop> {
     let text = |id: &str| json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params}).to_string();
     let (first, second) = (text("one"), text("two"));
     let both = format!("{first}\n{second}\n");
-    bench.transcript.sent(&both);
+    bench.transcript.record_sent(&both);
     let (head, tail) = both.split_at(first.len() / 2);
     client
         .process()?
@@ -174,7 +174,7 @@ async fn end_of_input(bench: &Bench<'_>) -> Result<(), Stop> {
     client.still_answers().await?;
     let limit = bench.wait.min(EXIT);
     let process = client.process()?;
-    bench.transcript.sent("(stdin was closed)");
+    bench.transcript.record_sent("(stdin was closed)");
     process.close_stdin();
     let Some(status) = process.exit(limit).await else {
         return fail(format!("the process still ran {limit:?} after its stdin was closed"));
@@ -204,7 +204,7 @@ async fn sigterm(bench: &Bench<'_>) -> Result<(), Stop> {
     client.still_answers().await?;
     let limit = bench.wait.min(EXIT);
     let process = client.process()?;
-    bench.transcript.sent("(SIGTERM)");
+    bench.transcript.record_sent("(SIGTERM)");
     process.terminate().map_err(|error| lost(&error))?;
     match process.exit(limit).await {
         Some(_) => Ok(()),

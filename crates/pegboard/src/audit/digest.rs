@@ -20,7 +20,7 @@ impl Digest {
     }
 
     /// The HMAC of this digest under a key.
-    pub(super) fn keyed(self, key: &[u8; 32]) -> Self {
+    pub(super) fn to_hmac(self, key: &[u8; 32]) -> Self {
         let padded = |pad: u8| {
             let mut block = [pad; BLOCK];
             block.iter_mut().zip(key).for_each(|(byte, key)| *byte ^= key);
@@ -83,7 +83,7 @@ mod tests {
     #[test]
     fn a_keyed_digest_is_hmac_sha_256() {
         let key: [u8; 32] = std::array::from_fn(|at| u8::try_from(at).unwrap());
-        assert_eq!(Digest::compute(b"{}").keyed(&key).to_string(), HMAC_OF_EMPTY_OBJECT);
+        assert_eq!(Digest::compute(b"{}").to_hmac(&key).to_string(), HMAC_OF_EMPTY_OBJECT);
     }
 
     const HMAC_OF_EMPTY_OBJECT: &str = "e36e9bba45e92d3b6bf2780dbc58dc30d184b6a2c461349ce0119e80bbc5f07c";

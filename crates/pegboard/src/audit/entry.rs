@@ -300,9 +300,9 @@ impl AuditEntry {
     pub(crate) fn decision(id: &str, tool: &Tool, decision: AuditDecision, rule: Option<AuditRule>) -> Self {
         Self {
             event: "decision",
-            id: Some(bound(id)),
+            id: Some(truncate_name(id)),
             server: Some(tool.server.clone()),
-            tool: Some(bound(&tool.name)),
+            tool: Some(truncate_name(&tool.name)),
             definition: Some(tool.definition_hash()),
             decision: Some(decision),
             rule,
@@ -329,16 +329,16 @@ impl AuditEntry {
         let tool = reply.tool.as_deref().filter(|_| is_listed);
         Self {
             event,
-            id: Some(bound(&reply.id)),
+            id: Some(truncate_name(&reply.id)),
             server: reply.server.clone(),
-            tool: tool.map(bound),
+            tool: tool.map(truncate_name),
             name_hash: tool.is_none().then(|| Digest::compute(reply.name.as_bytes())),
             ..Self::default()
         }
     }
 
     /// The end of a call with a reply.
-    pub(crate) fn ended(reply: &Reply, is_listed: bool) -> Self {
+    pub(crate) fn from_reply(reply: &Reply, is_listed: bool) -> Self {
         let outcome = &reply.outcome;
         Self {
             end: Some(Box::new(EndEntry {
@@ -366,9 +366,9 @@ impl AuditEntry {
     ) -> Self {
         Self {
             event: "call",
-            id: Some(bound(id)),
+            id: Some(truncate_name(id)),
             server: server.cloned(),
-            tool: tool.map(bound),
+            tool: tool.map(truncate_name),
             name_hash: tool.is_none().then(|| Digest::compute(name.as_bytes())),
             end: Some(Box::new(EndEntry {
                 status: "cancelled",
@@ -419,9 +419,9 @@ impl AuditEntry {
     pub(crate) fn with_view(mut self, view: Option<&Arc<str>>, principal: Option<&Principal>) -> Self {
         self.view = view.map(|view| match view.len() {
             0..=MAX_NAME => view.clone(),
-            _ => bound(view).into(),
+            _ => truncate_name(view).into(),
         });
-        self.principal = principal.map(|principal| bound(principal.as_str()).into());
+        self.principal = principal.map(|principal| truncate_name(principal.as_str()).into());
         self
     }
 
@@ -471,10 +471,10 @@ fn type_of(value: &str) -> &'static str {
 
 fn patterns(counts: &Counts) -> BTreeMap<String, usize> {
     let counts = counts.iter().take(MAX_PATTERNS);
-    counts.map(|(name, count)| (bound(name), count)).collect()
+    counts.map(|(name, count)| (truncate_name(name), count)).collect()
 }
 
-fn bound(text: &str) -> String {
+fn truncate_name(text: &str) -> String {
     text[..text.floor_char_boundary(MAX_NAME)].to_owned()
 }
 

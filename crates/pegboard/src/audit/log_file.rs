@@ -42,7 +42,7 @@ pub(crate) fn append(config: &AuditConfig, entries: &mut [AuditEntry]) -> io::Re
     for entry in entries.iter_mut() {
         let arguments = entry.arguments.as_mut().map(|arguments| &mut arguments.hash);
         for hash in arguments.into_iter().chain(&mut entry.name_hash) {
-            *hash = hash.keyed(&state.key);
+            *hash = hash.to_hmac(&state.key);
         }
     }
     let mut file = private_file::append(&config.file)?;
@@ -61,7 +61,7 @@ pub(crate) fn append(config: &AuditConfig, entries: &mut [AuditEntry]) -> io::Re
     };
     let mut first = match state.head {
         Some(head) => head.first,
-        None => first_kept(&config.file, &mut file, length)?,
+        None => find_first_number(&config.file, &mut file, length)?,
     };
     // A torn line is noted in the file that has it.
     if length > 0 && is_full(config, length) && tail.torn.is_none() {
@@ -160,7 +160,7 @@ fn rotate(
 }
 
 /// The number of the oldest record of a log whose state file is missing.
-fn first_kept(log: &Path, file: &mut File, length: u64) -> io::Result<u64> {
+fn find_first_number(log: &Path, file: &mut File, length: u64) -> io::Result<u64> {
     match parts(log)?.first() {
         Some((first, _)) => Ok(*first),
         None if length > 0 => first_record(file),

@@ -256,7 +256,7 @@ impl Verifier {
         }
         self.is_known_found |= self.known == Some(hash);
         if link.event == "lost" {
-            self.check.lost += lost(&line.bytes);
+            self.check.lost += read_lost_count(&line.bytes);
         }
         self.end = Some(end);
         self.check.records += 1;
@@ -266,7 +266,7 @@ impl Verifier {
 }
 
 /// How many records a line says are lost.
-fn lost(line: &[u8]) -> u64 {
+fn read_lost_count(line: &[u8]) -> u64 {
     let value: Option<serde_json::Value> = serde_json::from_slice(line).ok();
     value.and_then(|value| value.get("records")?.as_u64()).unwrap_or(0)
 }

@@ -127,7 +127,7 @@ impl AuditLog {
             return Ok(());
         }
         // Boxed, because it is rare and every call would pay for the space.
-        Box::pin(self.written(entry, deadline)).await.map_err(|why| {
+        Box::pin(self.write_and_wait(entry, deadline)).await.map_err(|why| {
             let message = format!("the call was not made, because the audit log cannot be written: {why}");
             Failure::new(Kind::NotPermitted, message)
                 .advice(Advice::LeaveTools)
@@ -140,7 +140,7 @@ impl AuditLog {
         if !self.is_required {
             return Ok(());
         }
-        let written = self.written(entry(), Deadline::within(FLUSH_TIMEOUT)).await;
+        let written = self.write_and_wait(entry(), Deadline::within(FLUSH_TIMEOUT)).await;
         written.map_err(|why| {
             let message = format!("nothing was changed, because the audit log cannot be written: {why}");
             Failure::new(Kind::NotPermitted, message).hint(why.hint())
@@ -148,7 +148,7 @@ impl AuditLog {
     }
 
     /// Waits until a record is written, or fails with the reason.
-    async fn written(&self, entry: AuditEntry, deadline: Deadline) -> Result<(), Unwritten> {
+    async fn write_and_wait(&self, entry: AuditEntry, deadline: Deadline) -> Result<(), Unwritten> {
         let (written, is_written) = oneshot::channel();
         let writing = async {
             let message = Message::Awaited(Box::new(entry), written);
@@ -278,7 +278,7 @@ impl Writer {
                     self.retry();
                 }
             }
-            Ok(()) => self.recovered(),
+            Ok(()) => self.clear_failure(),
             Err(why) => {
                 // Calls that wait for their record are refused, so theirs are not missing.
                 let missing = records - written.len() as u64;
@@ -301,12 +301,12 @@ impl Writer {
             return;
         }
         match log_file::append(&self.config, &mut [AuditEntry::lost(self.refused)]) {
-            Ok(()) => self.recovered(),
+            Ok(()) => self.clear_failure(),
             Err(error) => self.report(&error.into()),
         }
     }
 
-    fn recovered(&mut self) {
+    fn clear_failure(&mut self) {
         (self.reported, self.refused) = (None, 0);
         let before = self.failure.lock().take();
         if before.is_some() {

@@ -19,7 +19,7 @@ impl<'a> AccountServers<'a> {
 
     /// The accounts of all servers of the config.
     pub(super) fn list_accounts(self) -> Vec<OAuthAccount> {
-        let servers = self.registry.configured();
+        let servers = self.registry.configured_servers();
         let accounts = servers.iter();
         accounts
             .filter_map(|server| Some(account_of(server.name(), &server.config().transport)?.0))
@@ -48,7 +48,7 @@ impl<'a> AccountServers<'a> {
         let registry = self.registry;
         let mut instances = Vec::new();
         for server in registry
-            .configured()
+            .configured_servers()
             .iter()
             .filter(|server| server.spec().target.is_configured())
         {

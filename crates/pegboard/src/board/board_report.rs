@@ -45,7 +45,7 @@ impl<'a> BoardReport<'a> {
     }
 
     fn are_ready(self, rows: &[ServerStatus], without: &[ServerName]) -> bool {
-        let configured = self.registry.configured();
+        let configured = self.registry.configured_servers();
         let required = configured.iter().filter(|server| server.config().required);
         let mut counted = required.filter(|server| !without.contains(server.name()));
         counted.all(|server| health::is_served(server, rows))

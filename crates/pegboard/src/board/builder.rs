@@ -353,11 +353,11 @@ impl Builder {
         }
         for (name, config) in configured {
             let others = count(&servers);
-            servers.push(factory.configured(name, config, others));
+            servers.push(factory.make_configured(name, config, others));
         }
         for (name, misconfigured) in &self.config.misconfigured {
             if !self.in_process.iter().any(|(other, _, _)| other == name) {
-                servers.push(factory.misconfigured(name.clone(), misconfigured));
+                servers.push(factory.make_misconfigured(name.clone(), misconfigured));
             }
         }
         for (name, dialer, settings) in self.in_process {

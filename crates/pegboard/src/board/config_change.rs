@@ -171,7 +171,7 @@ impl<'a> ConfigChange<'a> {
     /// Keeps servers with an invalid new config running under their old one. A server without an old one gets a status row that says why.
     async fn keep_misconfigured(self, config: &mut Config, applied: &mut Applied) {
         for (name, misconfigured) in &config.misconfigured {
-            let placeholder = self.factory.misconfigured(name.clone(), misconfigured);
+            let placeholder = self.factory.make_misconfigured(name.clone(), misconfigured);
             let server = match self.registry.get(name) {
                 Some(running) if !running.connections().is_misconfigured() => {
                     applied.kept.push(name.clone());
@@ -191,7 +191,7 @@ impl<'a> ConfigChange<'a> {
 
     /// Removes refused servers, which may fit into the new config.
     async fn forget_refused(self) {
-        let servers = self.registry.configured();
+        let servers = self.registry.configured_servers();
         let refused = servers.iter().filter(|server| {
             server.spec().target.is_configured()
                 && server.connections().is_refused()
@@ -203,7 +203,7 @@ impl<'a> ConfigChange<'a> {
     }
 
     fn list_configured(self) -> BTreeMap<ServerName, ServerConfig> {
-        let servers = self.registry.configured();
+        let servers = self.registry.configured_servers();
         let configured = servers.iter().filter(|server| server.spec().target.is_configured());
         configured
             .map(|server| (server.name().clone(), server.config().as_ref().clone()))

@@ -90,19 +90,22 @@ impl ServerFactory {
         self.budget.raise(limits.max_buffered);
     }
 
-    pub(super) fn configured(&self, name: ServerName, config: ServerConfig, others: usize) -> Server {
+    pub(super) fn make_configured(&self, name: ServerName, config: ServerConfig, others: usize) -> Server {
         let target = match &self.stand_ins {
             Some(stand_ins) => Target::StandIn(stand_ins(&name, &config)),
             // Without a view, headers with variables of views are omitted.
             None => Target::Configured(Box::new(
-                config.transport.filled(&|_| None).unwrap_or(config.transport.clone()),
+                config
+                    .transport
+                    .fill_variables(&|_| None)
+                    .unwrap_or(config.transport.clone()),
             )),
         };
         self.make(name, target, config, others)
     }
 
     /// Creates a placeholder for a server whose config is invalid, so that it has a status row.
-    pub(super) fn misconfigured(&self, name: ServerName, misconfigured: &Misconfigured) -> Server {
+    pub(super) fn make_misconfigured(&self, name: ServerName, misconfigured: &Misconfigured) -> Server {
         let config = misconfigured.placeholder();
         let spec = self.spec(name, Target::Configured(Box::new(config.transport.clone())), &config);
         Server::refuse(config, spec, &self.shared, Outage::misconfigured(misconfigured))
@@ -115,7 +118,7 @@ impl ServerFactory {
         target: &Target,
         configured: Option<&Arc<dyn Credentials>>,
     ) -> Option<Arc<CredentialSource>> {
-        let provider = self.covering(name, target).or(configured)?;
+        let provider = self.find_covering_provider(name, target).or(configured)?;
         Some(CredentialSource::new(name.clone(), None, provider.clone()))
     }
 
@@ -140,7 +143,7 @@ impl ServerFactory {
     }
 
     /// The board's provider, if it covers a server.
-    fn covering(&self, name: &ServerName, target: &Target) -> Option<&Arc<dyn Credentials>> {
+    fn find_covering_provider(&self, name: &ServerName, target: &Target) -> Option<&Arc<dyn Credentials>> {
         let Target::Configured(transport) = target else {
             return None;
         };
@@ -155,7 +158,7 @@ impl ServerFactory {
 
     fn spec(&self, name: ServerName, target: Target, config: &ServerConfig) -> Spec {
         let masker = ServerMasker::new(&config.policy.masking, self.secrets.clone());
-        masker.owned_by(&name);
+        masker.set_server(&name);
         masker.own_secrets(config.secrets());
         let configured_credentials = self.configured_credentials(&name, &target, &masker);
         Spec {

@@ -111,7 +111,7 @@ impl<'a> ServerChanges<'a> {
 
     /// How many other servers count towards the board's limit: those that are enabled and not refused.
     fn count_others(self, name: &ServerName) -> usize {
-        let servers = self.registry.configured();
+        let servers = self.registry.configured_servers();
         let counts =
             |server: &&Server| server.name() != name && server.is_enabled() && !server.connections().is_refused();
         servers.iter().filter(counts).count()
@@ -224,7 +224,7 @@ impl<'a> ServerChanges<'a> {
         let (factory, others) = (self.factory, self.count_others(name));
         match dialer {
             Some(dialer) => factory.make(name.clone(), Target::InProcess(dialer), config, others),
-            None => factory.configured(name.clone(), config, others),
+            None => factory.make_configured(name.clone(), config, others),
         }
     }
 
@@ -258,7 +258,7 @@ pub(super) enum StartMode {
 async fn wait_ready(server: &Server) -> Result<(), Unavailable> {
     let limits = server.config().limits;
     let deadline = Deadline::within(limits.connect_timeout + limits.list_timeout + MARGIN);
-    match server.live(deadline).await {
+    match server.ensure_live(deadline).await {
         Ok(_) => Ok(()),
         Err(outage) => Err(Unavailable::from_outage(server, &outage)),
     }

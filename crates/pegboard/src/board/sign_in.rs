@@ -85,7 +85,7 @@ impl SignIn {
         let account = self.pending.account().clone();
         let record = SignInRecord::begin(&self.board, SignInRecord::SIGN_IN, &account)
             .await
-            .map_err(unrecorded)?;
+            .map_err(to_sign_in_error)?;
         let client = self.board.0.factory.sign_ins.client();
         if let Err(error) = client.finish(self.pending, redirected).await {
             let error = SignInError::from(error);
@@ -232,7 +232,7 @@ impl SignInError {
 }
 
 /// The audit log is required and cannot be written.
-pub(super) fn unrecorded(failure: Failure) -> SignInError {
+pub(super) fn to_sign_in_error(failure: Failure) -> SignInError {
     SignInError::new(SignInErrorKind::Failed, failure.message)
 }
 
@@ -375,7 +375,7 @@ impl Pegboard {
 async fn end_sign_in(board: &Pegboard, account: &OAuthAccount) -> Result<SignedOut, SignInError> {
     let record = SignInRecord::begin(board, SignInRecord::SIGN_OUT, account)
         .await
-        .map_err(unrecorded)?;
+        .map_err(to_sign_in_error)?;
     let ended = match board.0.factory.sign_ins.client().sign_out(account).await {
         Ok(ended) => ended,
         Err(error) => {

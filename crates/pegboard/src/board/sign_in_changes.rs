@@ -69,7 +69,7 @@ impl<'a> SignInFollower<'a> {
     }
 
     fn forget_exchanged(self, principal: &Principal, token: &CallerToken) {
-        for server in self.registry.configured().iter() {
+        for server in self.registry.configured_servers().iter() {
             let account = account_of(server.name(), &server.config().transport);
             let Some((account, _)) = account.filter(|(account, _)| account.settings.grant.exchanges_caller()) else {
                 continue;
@@ -95,7 +95,7 @@ impl<'a> SignInFollower<'a> {
         let (since, last) = sign_ins.to_follow();
         // A change is found once, so the second of two callers would return before the first has used it.
         let _turn = self.sign_ins.turn().await;
-        let servers = self.registry.configured();
+        let servers = self.registry.configured_servers();
         let mut uses: HashMap<AccountKey, AccountUse> = HashMap::new();
         for server in servers.iter().filter(|server| server.spec().target.is_configured()) {
             let account = account_of(server.name(), &server.config().transport);
@@ -104,7 +104,7 @@ impl<'a> SignInFollower<'a> {
             }
         }
         join_all(uses.into_values().map(|used| self.follow_account(used, since))).await;
-        sign_ins.followed(last);
+        sign_ins.note_followed(last);
     }
 
     /// Adds the instances of a server, by the tokens that they use.
@@ -148,6 +148,6 @@ impl<'a> SignInFollower<'a> {
             .collect();
         join_all(to_connect.iter().map(|server| server.reconnect())).await;
         let settled = Deadline::within(SETTLE);
-        join_all(to_connect.iter().map(|server| server.live(settled))).await;
+        join_all(to_connect.iter().map(|server| server.ensure_live(settled))).await;
     }
 }

@@ -8,7 +8,7 @@ use url::Url;
 use super::{
     Pegboard,
     account_servers::AccountServers,
-    sign_in::{SignInError, SignInErrorKind, SignedIn, SignedOut, unrecorded},
+    sign_in::{SignInError, SignInErrorKind, SignedIn, SignedOut, to_sign_in_error},
     sign_in_records::SignInRecord,
 };
 use crate::audit::ChangeOutcome;
@@ -127,7 +127,7 @@ impl Pegboard {
         if principal.is_none() {
             let client = self.0.factory.sign_ins.client();
             for (key, file) in client
-                .unreadable(&AccountServers::new(&self.0.registry).list_accounts())
+                .list_unreadable(&AccountServers::new(&self.0.registry).list_accounts())
                 .await
                 .unwrap_or_default()
             {
@@ -172,7 +172,7 @@ async fn forget_stored(
 ) -> Result<Forgotten, SignInError> {
     let record = SignInRecord::begin_for(board, SignInRecord::SIGN_OUT, server, principal)
         .await
-        .map_err(unrecorded)?;
+        .map_err(to_sign_in_error)?;
     let forgotten = board.0.factory.sign_ins.client().forget(key).await;
     record.end(Some(match &forgotten {
         Ok(_) => ChangeOutcome::Done,

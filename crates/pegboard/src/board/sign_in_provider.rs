@@ -113,7 +113,7 @@ impl SignIns {
     }
 
     /// Notes that the board has followed all changes up to this one.
-    pub(super) fn followed(&self, last: u64) {
+    pub(super) fn note_followed(&self, last: u64) {
         self.followed.fetch_max(last, Ordering::AcqRel);
     }
 
@@ -123,10 +123,10 @@ impl SignIns {
     }
 
     pub(super) fn client(&self) -> &OAuthClient {
-        &self.opened().client
+        &self.get_or_open().client
     }
 
-    fn opened(&self) -> &Opened {
+    fn get_or_open(&self) -> &Opened {
         self.opened.get_or_init(|| {
             let store = match (&self.folder, &self.key_file) {
                 (Some(folder), Some(key)) => TokenStore::open(folder.clone(), Arc::new(FileKey(key.clone()))),
@@ -146,7 +146,7 @@ impl SignIns {
 
     /// Notices sign-ins and sign-outs of other processes from now on, while the board lives.
     fn watch(self: &Arc<Self>) {
-        let opened = self.opened();
+        let opened = self.get_or_open();
         opened.watching.get_or_init(|| {
             let stop = CancellationToken::new();
             let (store, stopped) = (opened.client.store().clone(), stop.clone());

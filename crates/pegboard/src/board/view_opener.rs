@@ -82,7 +82,10 @@ impl ViewOpener {
                 limits: view.result_options.spill_limits().clone(),
             })
         });
-        view.result_options.always_readable |= registry.configured().iter().any(|server| may_spill(&view, server));
+        view.result_options.always_readable |= registry
+            .configured_servers()
+            .iter()
+            .any(|server| may_spill(&view, server));
         let own = ViewServers::open(registry, view.name.clone(), &identity, view.own_roots(), brought);
         let naming = self.naming.lock().clone();
         Toolset::new(own, view.with_default_naming(&naming), self.snapshots.clone())
@@ -91,8 +94,8 @@ impl ViewOpener {
 
 /// Creates the in-process server for a view's own tools. Its catalog is known before it is started.
 fn make_home(registry: &Registry, factory: &ServerFactory, tools: NativeTools) -> Server {
-    let servers = registry.configured();
-    let name = ServerName::free(HOME, |name| is_any(&servers, name));
+    let servers = registry.configured_servers();
+    let name = ServerName::choose_free(HOME, |name| is_any(&servers, name));
     let mut settings = ServerConfig::in_process();
     settings.start = Start::Lazy;
     settings.policy.scope = Scope::Session;

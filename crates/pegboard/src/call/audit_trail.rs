@@ -28,12 +28,12 @@ pub(super) async fn record(
 
 /// Records that a call was refused before the decision about it. Returns the failure with the rule as its diagnosis.
 pub(super) fn deny(context: &CallContext<'_>, call: &ToolCall, rule: AuditRule, failure: Failure) -> Failure {
-    decided(context, call, AuditDecision::Denied, rule);
+    record_decision(context, call, AuditDecision::Denied, rule);
     rule.explain(failure, Some(context.server().name()))
 }
 
 /// Records the decision about a call that is answered without being made.
-pub(super) fn decided(context: &CallContext<'_>, call: &ToolCall, decision: AuditDecision, rule: AuditRule) {
+pub(super) fn record_decision(context: &CallContext<'_>, call: &ToolCall, decision: AuditDecision, rule: AuditRule) {
     if let Some(log) = &context.view.audit {
         let entry = AuditEntry::decision(&call.id, context.tool(), decision, Some(rule));
         let entry = match rule {

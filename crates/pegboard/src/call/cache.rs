@@ -159,7 +159,7 @@ mod tests {
     #[test]
     fn an_exact_name_wins_over_a_glob() {
         let server = "fx".parse().unwrap();
-        let tool = Tool::built_in(
+        let tool = Tool::parse_built_in(
             &server,
             serde_json::json!({"name": "get", "inputSchema": {"type": "object"}}),
         )
@@ -176,7 +176,7 @@ mod tests {
     fn a_servers_lifetime_applies_only_to_hints_that_are_believed() {
         let server = "fx".parse().unwrap();
         let item = serde_json::json!({"name": "get", "annotations": {"readOnlyHint": true}});
-        let tool = Tool::built_in(&server, item).unwrap();
+        let tool = Tool::parse_built_in(&server, item).unwrap();
         let policy = Policy {
             cache: Some(Duration::from_secs(60)),
             ..Policy::default()

@@ -87,7 +87,7 @@ impl CallLimits {
     }
 
     /// Records how a counted call has ended. Another outcome than before starts the count again.
-    pub(super) fn ended(&self, key: RepeatKey, kind: Kind) {
+    pub(super) fn record_end(&self, key: RepeatKey, kind: Kind) {
         let mut repeated = self.repeated.lock();
         if let Some(entry) = repeated.get_mut(&key) {
             if entry.kind.is_some_and(|before| before != kind) {

@@ -171,7 +171,7 @@ mod tests {
             files: 1,
             ..SpillLimits::default()
         };
-        let name = |name: &str| Some(CredentialsKey::named(name.to_owned(), None));
+        let name = |name: &str| Some(CredentialsKey::from_name(name.to_owned(), None));
         for other in [
             owner("bob"),
             MemoryOwner {

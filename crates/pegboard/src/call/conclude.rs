@@ -32,7 +32,7 @@ pub(super) async fn conclude(
         outcome
     };
     if let Some(key) = record.repeat_key {
-        context.view.call_limits.ended(key, outcome.kind());
+        context.view.call_limits.record_end(key, outcome.kind());
     }
     if outcome.status() != "refused" {
         let warning = context.server().listing().warn_about(&context.tool().name);

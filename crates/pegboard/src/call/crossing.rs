@@ -24,17 +24,17 @@ pub(super) fn check<'c>(
         return Ok(arguments);
     }
     let text = unescape(arguments.as_str());
-    let found = match server.masker().crossing(&text) {
+    let found = match server.masker().find_crossing(&text) {
         Crossing::Clean => return Ok(arguments),
         Crossing::Found(found) => found,
-        Crossing::Unknown => return Err(unsearchable(server)),
+        Crossing::Unknown => return Err(search_failure(server)),
     };
     match policy {
-        OnCrossing::Block if !found.owners.is_empty() => Err(refused(&context.tool_name(), server, &found)),
+        OnCrossing::Block if !found.owners.is_empty() => Err(crossing_failure(&context.tool_name(), server, &found)),
         OnCrossing::Mask => {
             warnings.push(format!("{} in the arguments was masked", describe(server, &found)));
-            let masked: Option<Map<String, Value>> = serde_json::from_str(&found.masked(&text)).ok();
-            let masked = masked.ok_or_else(|| unsearchable(server))?;
+            let masked: Option<Map<String, Value>> = serde_json::from_str(&found.mask(&text)).ok();
+            let masked = masked.ok_or_else(|| search_failure(server))?;
             Ok(Cow::Owned(masked.into()))
         }
         // A secret that belongs to no server, or is an ordinary word, is no reason to refuse a call.
@@ -53,16 +53,16 @@ pub(crate) fn check_text(server: &Server, what: &str, text: &str) -> Result<(), 
     if policy == OnCrossing::Allow {
         return Ok(());
     }
-    match server.masker().crossing(text) {
+    match server.masker().find_crossing(text) {
         Crossing::Found(found) if policy != OnCrossing::Warn && !found.owners.is_empty() => {
-            Err(refused(what, server, &found))
+            Err(crossing_failure(what, server, &found))
         }
         Crossing::Found(found) => {
             tracing::warn!(server = %server.name(), owners = ?found.owners, "a request sends a secret that is not its server's");
             Ok(())
         }
         Crossing::Clean => Ok(()),
-        Crossing::Unknown => Err(unsearchable(server)),
+        Crossing::Unknown => Err(search_failure(server)),
     }
 }
 
@@ -71,7 +71,7 @@ pub(crate) fn check_params(server: &Server, method: &str, params: &str) -> Resul
     check_text(server, method, &unescape(params))
 }
 
-fn refused(what: &str, server: &Server, found: &Crossed) -> Failure {
+fn crossing_failure(what: &str, server: &Server, found: &Crossed) -> Failure {
     let message = format!(
         "`{what}` was not called: its arguments contain {}, which server `{}` must not get. Leave it out.",
         describe(server, found),
@@ -84,7 +84,7 @@ fn refused(what: &str, server: &Server, found: &Crossed) -> Failure {
     Failure::new(Kind::NotPermitted, message).hint(hint)
 }
 
-fn unsearchable(server: &Server) -> Failure {
+fn search_failure(server: &Server) -> Failure {
     let message = "the arguments could not be searched for secrets of other servers, so the call was not made";
     Failure::new(Kind::NotPermitted, message).hint(format!(
         "`crossing = \"allow\"` of server `{}` skips the search",

@@ -33,9 +33,9 @@ pub(super) async fn deliver(
     let permit = server
         .permit_call(&context.tool().name, &context.view.owner, deadline)
         .await?;
-    record.queued = permit.waited();
+    record.queued = permit.wait_time();
     server.admission().retries().deposit();
-    let live = for_client(context, server.live(deadline).await?, 0).await;
+    let live = for_client(context, server.ensure_live(deadline).await?, 0).await;
     record.attempts = 1;
     let prepared = PreparedCall {
         context,
@@ -128,10 +128,12 @@ impl PreparedCall<'_> {
             live.session.note_failure();
         }
         match &result {
-            Err(fault) if fault.is_unreachable() => breaker.unreachable(ticket, Instant::now()),
+            Err(fault) if fault.is_unreachable() => breaker.report_unreachable(ticket, Instant::now()),
             // A timeout says nothing about a server that is not read for want of room.
-            Err(fault) if fault.is_transport() && !live.session.is_held_up() => breaker.failure(ticket, Instant::now()),
-            Ok(_) | Err(_) => breaker.success(ticket),
+            Err(fault) if fault.is_transport() && !live.session.is_held_up() => {
+                breaker.report_failure(ticket, Instant::now())
+            }
+            Ok(_) | Err(_) => breaker.report_success(ticket),
         }
         Ok(result)
     }
@@ -197,7 +199,7 @@ impl PreparedCall<'_> {
             // A call that waits uses no session, and its slot in the pool may be the one that is acquired next.
             drop(live);
             tokio::time::sleep(after).await;
-            live = server.live_after(lost_generation, deadline).await?;
+            live = server.ensure_live_after(lost_generation, deadline).await?;
             live = for_client(self.context, live, lost_generation).await;
             record.attempts = retries.attempts();
             // The tool may have been listed again since.

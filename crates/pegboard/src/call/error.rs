@@ -70,7 +70,7 @@ impl CallError {
         let name = server.name();
         match self {
             Self::Refused(failure) => Outcome::Refused(failure),
-            Self::Queue(refused) => Outcome::Refused(not_admitted(&refused)),
+            Self::Queue(refused) => Outcome::Refused(queue_failure(&refused)),
             Self::BreakerOpen(open) => {
                 let message =
                     format!("server `{name}` has answered none of the last calls and is left alone for a while");
@@ -80,7 +80,7 @@ impl CallError {
                 let failure = failure.diagnosed(overloaded.at(Place::server(name.as_str())));
                 Outcome::Refused(failure.retry_after(open.retry_after))
             }
-            Self::Outage(outage) => Outcome::Refused(unavailable(name.as_str(), &outage)),
+            Self::Outage(outage) => Outcome::Refused(outage_failure(name.as_str(), &outage)),
             Self::Fault(fault) => {
                 let connections = server.connections();
                 let outcome = set_hint(explain_fault(&fault, tool), connections.credentials_hint(&fault));
@@ -131,7 +131,7 @@ pub(crate) fn closed(message: &str) -> Failure {
 }
 
 /// The failure of a call that got no place in a queue.
-pub(crate) fn not_admitted(refused: &Refused) -> Failure {
+pub(crate) fn queue_failure(refused: &Refused) -> Failure {
     let kind = match refused {
         Refused::Full { .. } => Kind::LimitExceeded,
         Refused::Late { .. } => Kind::Timeout,
@@ -145,8 +145,8 @@ pub(crate) fn not_admitted(refused: &Refused) -> Failure {
 }
 
 /// The failure of a call whose server cannot be reached.
-pub(crate) fn unavailable(server: &str, outage: &Outage) -> Failure {
-    if let Some(failure) = outage.told() {
+pub(crate) fn outage_failure(server: &str, outage: &Outage) -> Failure {
+    if let Some(failure) = outage.told_failure() {
         return failure;
     }
     let state = match outage.kind() {
@@ -222,7 +222,7 @@ fn explain_fault(fault: &Fault, tool: &str) -> Outcome {
             ),
             ..failure_of(fault, tool)
         }),
-        Sent::No | Sent::Rejected => Outcome::Refused(not_made(fault, tool)),
+        Sent::No | Sent::Rejected => Outcome::Refused(unexecuted_failure(fault, tool)),
     }
 }
 
@@ -260,7 +260,7 @@ fn unknown_wait(fault: &Fault) -> Option<Duration> {
 }
 
 /// The failure of a call that was certainly not executed, with advice for transient faults and for missing sign-ins.
-fn not_made(fault: &Fault, tool: &str) -> Failure {
+fn unexecuted_failure(fault: &Fault, tool: &str) -> Failure {
     let failure = failure_of(fault, tool);
     Failure {
         message: format!("the call to {tool} was not carried out: {fault}"),
@@ -278,7 +278,7 @@ pub(crate) fn request_failure(server: &Server, fault: &Fault, what: &str) -> Fai
     let mut failure = failure_of(fault, what);
     failure.hint = server.connections().credentials_hint(fault).or(failure.hint);
     failure.diagnosis = Some(Box::new(server.connections().diagnose(server.name(), fault)));
-    failure.masked(&server.masker().current())
+    failure.into_masked(&server.masker().current())
 }
 
 /// A failed request as a failure for the caller; `what` names the request.

@@ -28,7 +28,7 @@ pub(super) fn note_error(context: &CallContext<'_>, error: &CallError) {
 }
 
 /// Returns what the server answered, by the record of the call.
-pub(crate) fn answered(call: ForwardedCall<'_>, reply: Reply) -> Forwarded {
+pub(crate) fn forward_reply(call: ForwardedCall<'_>, reply: Reply) -> Forwarded {
     if let Some(error) = call.into_error() {
         return Forwarded::from_error(error);
     }
@@ -81,7 +81,7 @@ fn mask_pages(data: &mut Value, masker: &Masker) {
     masker.mask_value(data, &mut Counts::default());
     if let Some(Value::Array(masked)) = data.get_mut("elicitations") {
         for (page, (url, id)) in masked.iter_mut().zip(&mut pages) {
-            masker.known_only().mask_value(url, &mut Counts::default());
+            masker.without_patterns().mask_value(url, &mut Counts::default());
             (page["url"], page["elicitationId"]) = (url.take(), id.take());
         }
     }
@@ -125,5 +125,5 @@ fn forward_answer(answer: Answer, is_error: bool) -> ForwardedResult {
     if let Some(meta) = answer.meta {
         result.insert("_meta".to_owned(), meta.into());
     }
-    ForwardedResult::written(Value::Object(result).to_string(), is_error)
+    ForwardedResult::from_json(Value::Object(result).to_string(), is_error)
 }

@@ -102,7 +102,7 @@ mod tests {
     fn result(json: &str, kind: ResultKind) -> ForwardedResult {
         ForwardedResult {
             kind,
-            ..ForwardedResult::written(json.to_owned(), false)
+            ..ForwardedResult::from_json(json.to_owned(), false)
         }
     }
 

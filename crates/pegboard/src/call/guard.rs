@@ -84,7 +84,7 @@ impl<'a> CallGuard<'a> {
     }
 
     /// Begins a call on its route.
-    pub(crate) fn routed(view: &'a View, route: &'a Route, call: &ToolCall, started: Instant) -> Self {
+    pub(crate) fn open_on_route(view: &'a View, route: &'a Route, call: &ToolCall, started: Instant) -> Self {
         let mut guard = Self::open(view, call, started);
         guard.route(route);
         guard
@@ -99,7 +99,7 @@ impl<'a> CallGuard<'a> {
     }
 
     /// Marks the call as one of a built-in tool.
-    pub(crate) fn built_in(&mut self, tool: &Tool) {
+    pub(crate) fn mark_built_in(&mut self, tool: &Tool) {
         self.counters = Counters::BuiltIn;
         self.set_tool(tool, &tool.server);
     }
@@ -118,7 +118,9 @@ impl<'a> CallGuard<'a> {
         if let Some(info) = &mut self.info
             && !std::mem::replace(&mut info.is_created, true)
         {
-            self.view.events.send(|| info.created(self.view.principal.as_ref()));
+            self.view
+                .events
+                .send(|| info.to_created_event(self.view.principal.as_ref()));
         }
     }
 
@@ -178,10 +180,11 @@ impl<'a> CallGuard<'a> {
         self.count(kind, reply.latency);
         self.view
             .events
-            .send(|| Event::completed(reply, self.view.principal.as_ref()));
+            .send(|| Event::from_reply(reply, self.view.principal.as_ref()));
         if let Some(log) = &self.view.audit {
             log.record(
-                AuditEntry::ended(reply, is_listed).with_view(self.view.name.as_ref(), self.view.principal.as_ref()),
+                AuditEntry::from_reply(reply, is_listed)
+                    .with_view(self.view.name.as_ref(), self.view.principal.as_ref()),
             );
         }
         if reply.untrusted
@@ -269,7 +272,7 @@ impl CallInfo {
         }
     }
 
-    fn created(&self, principal: Option<&Principal>) -> Event {
+    fn to_created_event(&self, principal: Option<&Principal>) -> Event {
         Event::CallCreated {
             id: self.id.clone(),
             name: self.name.clone(),

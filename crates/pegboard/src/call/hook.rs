@@ -140,14 +140,14 @@ impl Hooks {
                         "a hook of the program took longer than the call may take",
                     )))
                 })
-                .unwrap_or_else(|Panicked| Err(panicked("a hook")))?;
+                .unwrap_or_else(|Panicked| Err(panic_failure("a hook")))?;
         }
         let Some(budget) = &self.budget else { return Ok(()) };
         let called = Called::from_route(route, view.caller(&call.id, &call.meta));
         match catch_now(|| budget.allows(called)) {
             Ok(Ok(())) => Ok(()),
             Ok(Err(why)) => Err(Failure::new(Kind::LimitExceeded, why)),
-            Err(Panicked) => Err(panicked("the budget")),
+            Err(Panicked) => Err(panic_failure("the budget")),
         }
     }
 
@@ -201,7 +201,7 @@ impl Hooks {
         let mut meta = match &self.meta {
             Some(meta) => {
                 let called = Called::from_route(route, view.caller(&call.id, &call.meta));
-                catch_now(|| meta(called)).map_err(|Panicked| panicked("the function that adds facts"))?
+                catch_now(|| meta(called)).map_err(|Panicked| panic_failure("the function that adds facts"))?
             }
             None => Map::new(),
         };
@@ -214,7 +214,7 @@ impl Hooks {
 }
 
 /// The failure of a call for which a callback of the embedding program panicked.
-pub(super) fn panicked(what: &str) -> Failure {
+pub(super) fn panic_failure(what: &str) -> Failure {
     tracing::error!("{what} of the program panicked; the call is refused");
     Failure::new(
         Kind::Internal,

@@ -71,11 +71,11 @@ impl IdempotencyKeys {
                 reply
             }
             Claim::Existing(mut earlier) => match deadline.run(earlier.wait_for(Option::is_some)).await {
-                Ok(Ok(reply)) => reply.clone().unwrap_or_else(|| unknown(&key)),
+                Ok(Ok(reply)) => reply.clone().unwrap_or_else(|| unknown_end_reply(&key)),
                 // The earlier call was dropped in flight, so its outcome is unknown; or it takes longer than this call may wait.
-                Ok(Err(_)) | Err(_) => unknown(&key),
+                Ok(Err(_)) | Err(_) => unknown_end_reply(&key),
             },
-            Claim::Rejected(failure) => refused(failure),
+            Claim::Rejected(failure) => to_refused_reply(failure),
         }
     }
 
@@ -84,7 +84,7 @@ impl IdempotencyKeys {
         let mut keys = self.0.lock();
         match keys.get(key) {
             Some(claimed) if claimed.is_expired() => {}
-            Some(claimed) if claimed.arguments != arguments => return Claim::Rejected(taken(key)),
+            Some(claimed) if claimed.arguments != arguments => return Claim::Rejected(taken_key_failure(key)),
             Some(claimed) => return Claim::Existing(claimed.reply.clone()),
             None => {}
         }
@@ -151,7 +151,7 @@ fn fingerprint(arguments: &Arguments) -> [u8; 32] {
     Sha256::digest(sorted.as_deref().unwrap_or(text)).into()
 }
 
-fn taken(key: &IdempotencyKey) -> Failure {
+fn taken_key_failure(key: &IdempotencyKey) -> Failure {
     let message = format!(
         "the key `{}` belongs to an earlier call of `{}` with other arguments",
         key.key.escape_debug(),
@@ -160,7 +160,7 @@ fn taken(key: &IdempotencyKey) -> Failure {
     Failure::new(Kind::InvalidArguments, message).hint("a new call needs a key of its own")
 }
 
-fn unknown(key: &IdempotencyKey) -> Reply {
+fn unknown_end_reply(key: &IdempotencyKey) -> Reply {
     let failure = Failure::new(
         Kind::Cancelled,
         format!(
@@ -172,7 +172,7 @@ fn unknown(key: &IdempotencyKey) -> Reply {
     Reply::unanswered("", "", Outcome::Lost(failure), Duration::ZERO)
 }
 
-fn refused(failure: Failure) -> Reply {
+fn to_refused_reply(failure: Failure) -> Reply {
     Reply::unanswered("", "", Outcome::Refused(failure), Duration::ZERO)
 }
 
@@ -244,7 +244,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn a_call_that_was_surely_not_made_leaves_its_key_free() {
         let keys = IdempotencyKeys::default();
-        let down = || refused(Failure::new(Kind::Unavailable, "down"));
+        let down = || to_refused_reply(Failure::new(Kind::Unavailable, "down"));
         assert_eq!(call(&keys, "a", "{}", down()).await.text(), "down");
         assert_eq!(call(&keys, "a", r#"{"x": 1}"#, done("made")).await.text(), "made");
     }

@@ -35,7 +35,10 @@ pub(super) async fn resolve<'a>(arguments: Cow<'a, Arguments>, spill: &Spill) ->
     let mut contents = Vec::with_capacity(references.len());
     let mut bytes = 0;
     for reference in references {
-        let output = spill.fetch(&reference.name).await.map_err(|error| refused(&error))?;
+        let output = spill
+            .fetch(&reference.name)
+            .await
+            .map_err(|error| spill_failure(&error))?;
         bytes += output.text.len();
         if bytes > MAX_INSERTED {
             let message = format!("the handles in the arguments stand for more than {MAX_INSERTED} bytes");
@@ -189,7 +192,7 @@ fn parts(value: &RawValue) -> Parts<'_> {
     }
 }
 
-fn refused(error: &SpillError) -> Failure {
+fn spill_failure(error: &SpillError) -> Failure {
     let kind = match error {
         SpillError::Io(_) => Kind::Internal,
         _ => Kind::InvalidArguments,

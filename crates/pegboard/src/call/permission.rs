@@ -4,7 +4,7 @@ use super::{
     approval::{Decision, PastApproval, Question},
     audit_trail,
     context::CallContext,
-    hook::panicked,
+    hook::panic_failure,
     limit_check,
     record::CallRecord,
     verdict::{Denied, Verdict},
@@ -51,7 +51,7 @@ async fn decide(context: &CallContext<'_>, call: &ToolCall, arguments: &Argument
             .advice(Advice::Leave)
             .hint("`approval` is set to `never` for it"),
         )),
-        (_, Taint::Block) => Err(Denied::by(AuditRule::Taint, tainted(context))),
+        (_, Taint::Block) => Err(Denied::by(AuditRule::Taint, taint_failure(context))),
         (Requirement::Nothing, Taint::Off) => Ok(None),
         // Boxed, because it is rare and every call would pay for the space.
         (Requirement::Approval, _) | (_, Taint::Ask) => Box::pin(request_approval(context, call, arguments)).await,
@@ -69,7 +69,7 @@ fn taint(context: &CallContext<'_>) -> Taint {
     }
 }
 
-fn tainted(context: &CallContext<'_>) -> Failure {
+fn taint_failure(context: &CallContext<'_>) -> Failure {
     let name = context.tool_name();
     let message = format!(
         "the call of `{name}` is not allowed, because you have read output of servers that are not trusted, and it may do harm"
@@ -119,7 +119,7 @@ fn run_checks(context: &CallContext<'_>, arguments: &Arguments) -> Result<(), Fa
         .iter()
         .try_for_each(|check| match catch_now(|| check(&proposed)) {
             Ok(checked) => checked.map_err(|why| refused(&why)),
-            Err(Panicked) => Err(panicked("a check")),
+            Err(Panicked) => Err(panic_failure("a check")),
         })
 }
 
@@ -175,11 +175,11 @@ fn show(context: &CallContext<'_>, arguments: &Arguments) -> String {
         .server()
         .masker()
         .current()
-        .known_only()
+        .without_patterns()
         .text(&text)
         .text
         .chars()
-        .map(visible)
+        .map(to_visible)
         .collect::<String>();
     match masked.char_indices().nth(MAX_SHOWN) {
         None => masked,
@@ -188,7 +188,7 @@ fn show(context: &CallContext<'_>, arguments: &Arguments) -> String {
 }
 
 /// A character, or its escape if it is invisible or changes how others appear.
-fn visible(c: char) -> String {
+fn to_visible(c: char) -> String {
     if is_invisible(c) {
         c.escape_unicode().to_string()
     } else {
@@ -270,7 +270,7 @@ async fn request_approval(context: &CallContext<'_>, call: &ToolCall, arguments:
             ),
         )),
         Ok(Ok((_, rule))) => Ok(Some(rule)),
-        Ok(Err(Panicked)) => Err(Denied::by(AuditRule::ApproverFailed, panicked("the approver"))),
+        Ok(Err(Panicked)) => Err(Denied::by(AuditRule::ApproverFailed, panic_failure("the approver"))),
         Err(_) => {
             let waited = limit.as_secs_f64().round();
             let message = format!("the call of `{name}` was not approved: nobody answered within {waited} s");

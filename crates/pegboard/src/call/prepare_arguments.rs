@@ -21,7 +21,7 @@ struct Named<'a> {
 }
 
 impl<'a> CallContext<'a> {
-    fn named(&self) -> Named<'a> {
+    fn to_named(&self) -> Named<'a> {
         Named {
             tool: self.tool(),
             name: self.tool_name(),
@@ -44,7 +44,7 @@ pub(super) async fn prepare<'c>(
     let check = context.config.policy.call_arguments.check;
     let compiled = &context.view.compiled_schemas;
     let arguments = with_key(context, call, arguments);
-    validate(&context.named(), check, compiled, arguments, notes)
+    validate(&context.to_named(), check, compiled, arguments, notes)
 }
 
 /// Adds the idempotency key as an argument, if the config names that argument and the call does not set it.
@@ -66,7 +66,7 @@ fn with_key<'c>(context: &CallContext<'_>, call: &ToolCall, arguments: Cow<'c, A
 pub(super) fn parse(context: &CallContext<'_>, call: &mut ToolCall) -> Result<(), Failure> {
     let definition = context.route.definition.as_deref();
     parse_for(
-        &context.named(),
+        &context.to_named(),
         definition,
         context.config.policy.call_arguments.read,
         call,
@@ -89,7 +89,7 @@ fn parse_for(
 
 fn parse_text(tool: &Named<'_>, reading: Reading, call: &mut ToolCall) -> Result<(), Failure> {
     if let Some(problem) = &call.invalid_arguments {
-        return Err(invalid(tool, problem));
+        return Err(argument_failure(tool, problem));
     }
     let Some(text) = call.text.take() else { return Ok(()) };
     let reading = call.reading.unwrap_or(reading);
@@ -98,7 +98,7 @@ fn parse_text(tool: &Named<'_>, reading: Reading, call: &mut ToolCall) -> Result
         Reading::Guided => tool.tool.input_schema.tree(),
         Reading::Json | Reading::Repair | Reading::Cascade => &Value::Null,
     };
-    let read = Arguments::read(&text, reading, schema).map_err(|error| invalid(tool, &error.to_string()))?;
+    let read = Arguments::read(&text, reading, schema).map_err(|error| argument_failure(tool, &error.to_string()))?;
     call.arguments = read.arguments;
     call.notes.extend(read.notes);
     Ok(())
@@ -144,7 +144,7 @@ fn validate<'c>(
             notes.extend(checked.notes);
             Ok(checked.changed.map_or(arguments, Cow::Owned))
         }
-        Err(problems) => Err(invalid(named, &describe(&problems))),
+        Err(problems) => Err(argument_failure(named, &describe(&problems))),
     }
 }
 
@@ -175,7 +175,7 @@ fn describe(problems: &[String]) -> String {
     }
 }
 
-fn invalid(Named { tool, name }: &Named<'_>, problem: &str) -> Failure {
+fn argument_failure(Named { tool, name }: &Named<'_>, problem: &str) -> Failure {
     let takes = signature(tool.input_schema.tree(), &tool.argument_names().unwrap_or_default());
     let failure = Failure::new(Kind::InvalidArguments, format!("{name} was not called: {problem}"));
     if takes.is_empty() {

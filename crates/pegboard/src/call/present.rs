@@ -58,7 +58,7 @@ pub(super) async fn present(context: &CallContext<'_>, call: &ToolCall, outcome:
         listed: (context.view.audience == Audience::Client).then_some(&context.route.name),
         context: call.context.as_deref(),
         caller: context.view.caller(call),
-        results: options.limited(results_of_tool(policy, &tool.name)),
+        results: options.apply_size(results_of_tool(policy, &tool.name)),
         hint: tool.max_result,
         summarise: policy.summarise.as_ref(),
         options,

@@ -56,7 +56,7 @@ impl RateBuckets {
             && !wait(slowest).is_zero()
         {
             let (limited, rate) = &slowest.1;
-            return Err(too_often(limited, *rate, wait(slowest), tool));
+            return Err(rate_denial(limited, *rate, wait(slowest), tool));
         }
         for (full_at, limited) in spent {
             buckets.insert(limited, Bucket { full_at });
@@ -71,7 +71,7 @@ impl RateBuckets {
     }
 }
 
-fn too_often(limited: &Limited, rate: Rate, wait: Duration, name: impl FnOnce() -> String) -> Denied {
+fn rate_denial(limited: &Limited, rate: Rate, wait: Duration, name: impl FnOnce() -> String) -> Denied {
     let (what, setting) = match limited {
         Limited::View => ("of this client".to_owned(), "`View::rate`".to_owned()),
         Limited::Server(server) => (format!("of `{server}`"), format!("`rate` of server `{server}`")),

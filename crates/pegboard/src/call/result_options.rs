@@ -50,9 +50,9 @@ pub(super) enum Size {
 impl ResultOptions {
     /// Prepares the options for one toolset.
     #[cfg(test)]
-    pub(crate) fn opened(self) -> Self {
+    pub(crate) fn prepare(self) -> Self {
         let spill = Spill::new(self.limits.clone());
-        self.opened_with(spill)
+        self.prepare_with(spill)
     }
 
     /// Whether `read_output` is listed: once an output was spilled, or always if the view says so. Cheap: it reads only flags.
@@ -66,7 +66,7 @@ impl ResultOptions {
     }
 
     /// Prepares the options for a toolset that spills its outputs there.
-    pub(super) fn opened_with(self, spill: Spill) -> Self {
+    pub(super) fn prepare_with(self, spill: Spill) -> Self {
         Self {
             spill,
             reader: Arc::default(),
@@ -75,7 +75,7 @@ impl ResultOptions {
     }
 
     /// Applies the view's size setting to the limits of the config.
-    pub(super) fn limited(&self, results: Results) -> Results {
+    pub(super) fn apply_size(&self, results: Results) -> Results {
         match self.size {
             Size::Configured => results,
             Size::Limits(limits) => Results {
@@ -91,12 +91,12 @@ impl ResultOptions {
                 },
                 ..results
             },
-            Size::Whole => self.plain(results.whole()),
+            Size::Whole => self.without_processing(results.whole()),
             Size::AtMost(bytes) => Results {
                 max_bytes: bytes,
                 ceiling: bytes,
                 mode: TooLong::HeadTail,
-                ..self.plain(results.whole())
+                ..self.without_processing(results.whole())
             },
         }
     }
@@ -118,7 +118,7 @@ impl ResultOptions {
     pub(super) fn leave_unchanged(&self, results: Results, summarise: Option<&Summarise>) -> bool {
         match self.size {
             Size::Whole => !(self.keeps_fence && results.fence),
-            Size::WhereSet => self.limited(results).is_plain() && !self.summarises(summarise),
+            Size::WhereSet => self.apply_size(results).is_plain() && !self.summarises(summarise),
             Size::Configured | Size::AtMost(_) | Size::Limits(_) => false,
         }
     }
@@ -145,7 +145,7 @@ impl ResultOptions {
     }
 
     /// Turns off everything that is done for models, and spills nothing.
-    fn plain(&self, results: Results) -> Results {
+    fn without_processing(&self, results: Results) -> Results {
         Results {
             fence: results.fence && self.keeps_fence,
             images: Images::Keep,

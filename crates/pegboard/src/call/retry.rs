@@ -262,7 +262,7 @@ impl<'a> RetryState<'a> {
     fn delay(&mut self) -> Duration {
         let at = (self.attempts.made as usize).min(self.rule.backoff.len());
         match at.checked_sub(1).and_then(|at| self.rule.backoff.get(at)) {
-            Some(wait) => self.backoff.varied(*wait, self.rule.jitter),
+            Some(wait) => self.backoff.vary(*wait, self.rule.jitter),
             None => self.backoff.next(),
         }
     }
@@ -334,7 +334,7 @@ impl RetryBackoff {
     }
 
     /// Varies a delay by up to `percent` of itself, in both directions.
-    fn varied(&mut self, wait: Duration, percent: u32) -> Duration {
+    fn vary(&mut self, wait: Duration, percent: u32) -> Duration {
         if percent == 0 || self.is_steady {
             return wait;
         }

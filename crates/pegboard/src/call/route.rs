@@ -9,7 +9,7 @@ mod repair;
 pub(super) mod resolved;
 
 pub(crate) use definitions::Definitions;
-pub(crate) use explain::{ambiguous, list_names, may_belong_to, tool_part};
+pub(crate) use explain::{ambiguous_name_failure, list_names, may_belong_to, tool_part};
 pub(crate) use name_lookup::find_by_any_name;
 pub(crate) use repair::{fold_name, name_variants};
 pub(crate) use resolved::{Route, Routed, Unroutable};
@@ -175,7 +175,7 @@ impl RouteTable {
             Lookup::One(at) => Routed::To(self.routes[at].clone()),
             Lookup::Many(indices) => match self.highest_precedence(&indices) {
                 Some(route) => Routed::To(route.clone()),
-                None => Routed::Ambiguous(self.shown(&indices)),
+                None => Routed::Ambiguous(self.select_shown(&indices)),
             },
             Lookup::Nothing => self.find_in_other_views(name),
         }
@@ -195,7 +195,7 @@ impl RouteTable {
         let other_views = self.other_views.get_or_init(|| alias::other_views(&self.pairs()));
         match other_views.find(name) {
             Lookup::One(at) => Routed::To(self.routes[at].clone()),
-            Lookup::Many(indices) => Routed::Ambiguous(self.shown(&indices)),
+            Lookup::Many(indices) => Routed::Ambiguous(self.select_shown(&indices)),
             Lookup::Nothing => Routed::Nowhere,
         }
     }
@@ -210,11 +210,11 @@ impl RouteTable {
                 found => return found,
             }
             if audience == Audience::Agent
-                && let Some(at) = self.aliases().hidden(&variant)
+                && let Some(at) = self.aliases().find_hidden(&variant)
             {
-                return self.hidden(at);
+                return self.route_to_hidden(at);
             }
-            match self.repaired(&variant, audience) {
+            match self.find_repaired(&variant, audience) {
                 Routed::Nowhere => {}
                 found => return found,
             }
@@ -223,27 +223,27 @@ impl RouteTable {
     }
 
     /// Looks up what a misspelled name means.
-    fn repaired(&self, name: &str, audience: Audience) -> Routed {
+    fn find_repaired(&self, name: &str, audience: Audience) -> Routed {
         match (self.repairs().find(name), audience) {
             (Lookup::One(at), _) if at < self.routes.len() => Routed::Repaired(self.routes[at].clone()),
-            (Lookup::One(at), Audience::Agent) => self.hidden(at - self.routes.len()),
-            (Lookup::Many(indices), Audience::Client) => match self.shown(&indices).as_slice() {
+            (Lookup::One(at), Audience::Agent) => self.route_to_hidden(at - self.routes.len()),
+            (Lookup::Many(indices), Audience::Client) => match self.select_shown(&indices).as_slice() {
                 [] => Routed::Nowhere,
                 [one] => Routed::Repaired(one.clone()),
                 many => Routed::Ambiguous(many.to_vec()),
             },
-            (Lookup::Many(indices), Audience::Agent) => Routed::Ambiguous(self.shown(&indices)),
+            (Lookup::Many(indices), Audience::Agent) => Routed::Ambiguous(self.select_shown(&indices)),
             (Lookup::One(_), Audience::Client) | (Lookup::Nothing, _) => Routed::Nowhere,
         }
     }
 
-    fn hidden(&self, at: usize) -> Routed {
+    fn route_to_hidden(&self, at: usize) -> Routed {
         let (server, tool) = &self.hidden[at];
-        Routed::Hidden(name::dotted(server.as_str(), tool))
+        Routed::Hidden(name::format_dotted(server.as_str(), tool))
     }
 
     /// Some routes, without the hidden tools among them.
-    fn shown(&self, indices: &[usize]) -> Vec<Arc<Route>> {
+    fn select_shown(&self, indices: &[usize]) -> Vec<Arc<Route>> {
         let shown = indices.iter().filter_map(|at| self.routes.get(*at));
         shown.cloned().collect()
     }
@@ -283,6 +283,6 @@ impl RouteTable {
             tool: &route.tool.name,
             listed: (audience == Audience::Client).then_some(&route.name),
         });
-        explain::unknown(name, &tools.collect::<Vec<_>>(), &servers)
+        explain::unknown_name_failure(name, &tools.collect::<Vec<_>>(), &servers)
     }
 }

@@ -10,7 +10,7 @@ use super::{
     audit_trail, conclude,
     context::CallContext,
     crossing,
-    error::{CallError, request_failure, unavailable},
+    error::{CallError, outage_failure, request_failure},
     guard::CallGuard,
     native_caller::with_caller,
     output_check,
@@ -119,8 +119,8 @@ pub(crate) async fn attach_task(
     deadline: Deadline,
 ) -> Result<TaskHandle, Failure> {
     let server = &route.server;
-    let live = server.live(deadline).await;
-    let live = live.map_err(|outage| unavailable(server.name().as_str(), &outage))?;
+    let live = server.ensure_live(deadline).await;
+    let live = live.map_err(|outage| outage_failure(server.name().as_str(), &outage))?;
     if !live.session.peer.offers_tasks() {
         let message = format!("server `{}` does not offer tasks", server.name());
         return Err(Failure::new(Kind::Unavailable, message));
@@ -134,11 +134,11 @@ pub(crate) async fn attach_task(
     });
     let task = response.await.map_err(|fault| {
         let what = format!("taking up a task of {}", route.name_for(view.audience));
-        failed(&route, &fault, &what)
+        task_request_failure(&route, &fault, &what)
     })?;
     let mut call = ToolCall::new(route.tool.dotted_name());
     let started = Instant::now();
-    let guard = CallGuard::routed(view, &route, &call, started).into_shared(view, &route);
+    let guard = CallGuard::open_on_route(view, &route, &call, started).into_shared(view, &route);
     let context = CallContext::new(view, &route, &call, started);
     let mut record = CallRecord::open(&context, &mut call);
     record.attempts = 1;
@@ -169,8 +169,8 @@ async fn begin(
     view.check_open()?;
     let server = &route.server;
     let permit = server.permit_call(&route.tool.name, &view.owner, deadline).await?;
-    record.queued = permit.waited();
-    let live = server.live(deadline).await?;
+    record.queued = permit.wait_time();
+    let live = server.ensure_live(deadline).await?;
     if !runs_as_task(route, &live.session) {
         let message = format!("{} does not run as a task", context.tool_name());
         let failure = Failure::new(Kind::InvalidArguments, message);
@@ -242,10 +242,10 @@ where
 async fn next_session(route: &Route, lost_session: &Live, deadline: Deadline) -> Option<Live> {
     let server = &route.server;
     server.connections().replace(lost_session.generation);
-    server.live_after(lost_session.generation, deadline).await.ok()
+    server.ensure_live_after(lost_session.generation, deadline).await.ok()
 }
 
-fn failed(route: &Route, fault: &Fault, what: &str) -> Failure {
+fn task_request_failure(route: &Route, fault: &Fault, what: &str) -> Failure {
     request_failure(&route.server, fault, what)
 }
 
@@ -269,8 +269,8 @@ impl TaskHandle {
     pub async fn status(&self) -> Result<TaskState, Failure> {
         let task = match &self.stage {
             Stage::Running(task, _) => task,
-            Stage::Answered(result) => return Ok(known(status_of(result))),
-            Stage::Replying(status, _) | Stage::Ended(status, _) => return Ok(known(*status)),
+            Stage::Answered(result) => return Ok(state_without_message(status_of(result))),
+            Stage::Replying(status, _) | Stage::Ended(status, _) => return Ok(state_without_message(*status)),
         };
         let limits = self.route.server.config().limits;
         let patience = Patience {
@@ -284,7 +284,7 @@ impl TaskHandle {
         response
             .await
             .map(|task| task.state)
-            .map_err(|fault| failed(&self.route, &fault, &what()))
+            .map_err(|fault| task_request_failure(&self.route, &fault, &what()))
     }
 
     /// Waits for the task's end, at most for `patience`, and returns the reply of the call. A timeout or a dropped future does not affect
@@ -336,7 +336,7 @@ impl TaskHandle {
     /// A reply that says that the task has not ended yet.
     async fn not_yet(&self, fault: &Fault, waited: Duration, deadline: Deadline) -> Reply {
         let (name, id) = (self.shown_name(), self.id().unwrap_or_default().escape_debug());
-        let failure = failed(&self.route, fault, &format!("waiting for the task of {name}"));
+        let failure = task_request_failure(&self.route, fault, &format!("waiting for the task of {name}"));
         let message = match failure.kind {
             Kind::Timeout => format!(
                 "the task `{id}` of {name} has not ended within {} s. It goes on, and can be asked after again.",
@@ -378,7 +378,9 @@ impl TaskHandle {
             live.session.tasks().cancel(&task.id).await
         });
         let what = || format!("cancelling the task of {}", self.shown_name());
-        response.await.map_err(|fault| failed(&self.route, &fault, &what()))
+        response
+            .await
+            .map_err(|fault| task_request_failure(&self.route, &fault, &what()))
     }
 }
 
@@ -425,6 +427,6 @@ fn status_of(result: &CallResult) -> TaskStatus {
     }
 }
 
-fn known(status: TaskStatus) -> TaskState {
+fn state_without_message(status: TaskStatus) -> TaskState {
     TaskState { status, message: None }
 }

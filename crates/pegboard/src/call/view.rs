@@ -357,7 +357,13 @@ impl View {
     }
 
     /// Prepares the view for one toolset: state that outlives a call is not shared with other toolsets, except the memory of a principal.
-    pub(crate) fn opened(self, name: Arc<str>, number: u64, events: EventSender, tallies: Arc<BoardCounters>) -> Self {
+    pub(crate) fn prepare_for_toolset(
+        self,
+        name: Arc<str>,
+        number: u64,
+        events: EventSender,
+        tallies: Arc<BoardCounters>,
+    ) -> Self {
         let owner = self.principal.clone().map(QuotaOwner::Principal);
         let memory = self.memory.clone();
         let memory = memory.unwrap_or_else(|| CallMemory::new(self.result_options.spill_limits()));
@@ -368,7 +374,7 @@ impl View {
             idempotency_keys: memory.idempotency_keys.clone(),
             forwarded_tasks: Arc::default(),
             call_limits: Arc::default(),
-            result_options: self.result_options.opened_with(memory.spill.clone()),
+            result_options: self.result_options.prepare_with(memory.spill.clone()),
             memory: Some(memory),
             events,
             tallies,

@@ -114,7 +114,7 @@ impl Rules {
     }
 
     /// The rules that decide which tools are shown. Every field is named, so that a new one is not forgotten here.
-    pub(crate) fn shown(&self) -> ShownRules {
+    pub(crate) fn to_shown_rules(&self) -> ShownRules {
         let Self {
             servers,
             allow,

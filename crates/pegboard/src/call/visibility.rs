@@ -15,7 +15,7 @@ use crate::{
     pin::command_name,
     server::{HeldTool, Server},
 };
-use pegboard_base::name::{ServerName, dotted, dunder};
+use pegboard_base::name::{ServerName, dunder, format_dotted};
 use pegboard_config::{Policy, ServerConfig, ToolPolicy};
 use pegboard_tools::{
     catalog::{FormerNames, Tool},
@@ -141,7 +141,7 @@ impl<'a> Visibility<'a> {
             return Err(Hidden::ByConfig);
         }
         let server = tool.server.as_str();
-        let denies = |name: &str| self.deny.denies(name) || self.deny.denies(&dotted(server, name));
+        let denies = |name: &str| self.deny.denies(name) || self.deny.denies(&format_dotted(server, name));
         if self.deny.denies_any() && names.any(denies) {
             return Err(Hidden::ByView);
         }
@@ -180,7 +180,7 @@ impl<'a> Visibility<'a> {
         // A tool's own name may contain dots, so it is matched only by globs without one: otherwise `git.*` would also match a tool `git.…`
         // of another server.
         self.allow.allows_where(|glob| {
-            let name = dotted(server, tool);
+            let name = format_dotted(server, tool);
             if glob.contains('.') {
                 fits(glob, &name)
             } else {
@@ -197,7 +197,7 @@ impl<'a> Visibility<'a> {
             let means = |held: &&HeldTool| is_spelled(name, &held.tool) || (all_known && name == held.tool.name);
             if let Some(held) = held.iter().find(means) {
                 let (rule, failure) = match self.check(&held.tool) {
-                    Ok(()) => (AuditRule::Held, self.held(held, servers)),
+                    Ok(()) => (AuditRule::Held, self.held_refusal(held, servers)),
                     Err(hidden) => (hidden.rule(), self.failure(&held.tool, hidden, servers)),
                 };
                 return Some(Unroutable::for_tool(&held.tool, rule, failure));
@@ -218,10 +218,10 @@ impl<'a> Visibility<'a> {
         let (true, Some(server)) = (chosen.is_empty(), left.first()) else {
             return None;
         };
-        let failure = self.not_selected(server.name(), None, servers);
+        let failure = self.selection_refusal(server.name(), None, servers);
         let refusal = Unroutable::from(failure).by(AuditRule::Selection);
         Some(match (left.len(), tool_part(name, server.name())) {
-            (1, Some(tool)) => refusal.identified(server.name(), tool),
+            (1, Some(tool)) => refusal.with_identified_tool(server.name(), tool),
             _ => refusal,
         })
     }
@@ -243,7 +243,7 @@ impl<'a> Visibility<'a> {
     }
 
     /// A sentence for a model on what to call in place of a tool of `server`: the server's other tools, or other servers.
-    fn instead(&self, server: &ServerName, servers: &[Server]) -> String {
+    fn suggest_alternatives(&self, server: &ServerName, servers: &[Server]) -> String {
         let catalog = servers
             .iter()
             .find(|other| other.name() == server)
@@ -272,14 +272,14 @@ impl<'a> Visibility<'a> {
     pub(crate) fn check_resources_and_prompts(&self, server: &ServerName) -> Result<(), Failure> {
         if !self.has_server(server.as_str()) {
             let message = format!("server `{server}` is not part of this view");
-            return Err(self.resources_refused(&message));
+            return Err(self.resources_refusal(&message));
         }
         if self
             .selection
             .is_some_and(|selection| !selection.has_server(server.as_str()))
         {
             let message = format!("server `{server}` is not part of the selection");
-            return Err(self.resources_refused(&message));
+            return Err(self.resources_refusal(&message));
         }
         if self
             .granted
@@ -288,14 +288,14 @@ impl<'a> Visibility<'a> {
         {
             let message = format!("resources and prompts of server `{server}` may not be used: they are not granted");
             return Err(self
-                .resources_refused(&message)
+                .resources_refusal(&message)
                 .hint(format!("the grants `mcp_integration` and `mcp_{server}` cover them")));
         }
         Ok(())
     }
 
     /// The refusal of resources or prompts of a server, with the servers whose resources and prompts may be used.
-    fn resources_refused(&self, message: &str) -> Failure {
+    fn resources_refusal(&self, message: &str) -> Failure {
         let is_open = |name: &&ServerName| {
             let is_selected = self
                 .selection
@@ -314,7 +314,7 @@ impl<'a> Visibility<'a> {
     /// one of the server's tools or allow all of them, and must not deny all of them.
     pub(crate) fn check_resources(&self, server: &ServerName, tools: &[Arc<Tool>]) -> Result<(), Failure> {
         self.check_resources_and_prompts(server)?;
-        let every = dotted(server.as_str(), "*");
+        let every = format_dotted(server.as_str(), "*");
         let is_denied = self.deny.denies("*") || self.deny.denies(&every);
         let is_allowed = || self.view_allows(server.as_str(), "*") || tools.iter().any(|tool| self.sees(tool));
         if is_denied || !is_allowed() {
@@ -325,13 +325,13 @@ impl<'a> Visibility<'a> {
     }
 
     /// The refusal of a tool that is held, with the command that accepts it.
-    fn held(&self, held: &HeldTool, servers: &[Server]) -> Failure {
+    fn held_refusal(&self, held: &HeldTool, servers: &[Server]) -> Failure {
         let (name, server) = (held.tool.dotted_name(), &held.tool.server);
         let what = command_name(server, &held.tool.name);
         let message = format!(
             "tool `{name}` is held: {}. A person must accept it first. {}",
             held.reason,
-            self.instead(server, servers)
+            self.suggest_alternatives(server, servers)
         );
         Failure::new(Kind::NotPermitted, message).hint(format!(
             "`pegboard pins diff {what}` shows the definition, `pegboard pins accept {what}` accepts it"
@@ -341,7 +341,7 @@ impl<'a> Visibility<'a> {
     fn failure(&self, tool: &Tool, hidden: Hidden, servers: &[Server]) -> Failure {
         let (name, server) = (tool.dotted_name(), &tool.server);
         let refused = |why: &str| {
-            let instead = self.instead(server, servers);
+            let instead = self.suggest_alternatives(server, servers);
             Failure::new(
                 Kind::NotPermitted,
                 format!("tool `{name}` may not be used: {why}. {instead}"),
@@ -353,7 +353,7 @@ impl<'a> Visibility<'a> {
                 "`allow`, `deny` and `tools` of server `{server}` say which of its tools are shown"
             )),
             Hidden::ByView => refused("it is not among the tools of this view"),
-            Hidden::NotSelected => self.not_selected(server, Some(&tool.name), servers),
+            Hidden::NotSelected => self.selection_refusal(server, Some(&tool.name), servers),
             Hidden::NotGranted => refused("it is not granted").hint(format!(
                 "the grants `mcp_integration`, `mcp_{server}` and `mcp_{server}_{}` cover it",
                 tool.name
@@ -365,14 +365,14 @@ impl<'a> Visibility<'a> {
     }
 
     /// The refusal of something outside the selection, with what the selection contains.
-    fn not_selected(&self, server: &ServerName, tool: Option<&str>, servers: &[Server]) -> Failure {
+    fn selection_refusal(&self, server: &ServerName, tool: Option<&str>, servers: &[Server]) -> Failure {
         let is_selected = self
             .selection
             .is_some_and(|selection| selection.has_server(server.as_str()));
         let message = match tool {
             Some(tool) if is_selected => format!(
                 "tool `{tool}` of server `{server}` is not part of the selection. {}",
-                self.instead(server, servers)
+                self.suggest_alternatives(server, servers)
             ),
             _ => format!(
                 "server `{server}` is not part of the selection. {}",
@@ -395,7 +395,7 @@ pub(super) fn tool_policy(policy: &Policy, name: &str, former: &[String]) -> Too
 /// Returns whether `name` is the tool's name with its server's, in any style.
 fn is_spelled(name: &str, tool: &Tool) -> bool {
     let (server, own) = (tool.server.as_str(), tool.name.as_str());
-    name == dotted(server, own)
+    name == format_dotted(server, own)
         || name == dunder(server, own)
         || name == dunder("mcp", &dunder(server, own))
         || name == format!("mcp_{server}_{own}")

@@ -85,11 +85,11 @@ impl BoardCounters {
         names.counts.values().map(|named| named.counts.in_flight()).sum()
     }
 
-    pub(crate) fn view_opened(&self) {
+    pub(crate) fn add_view(&self) {
         self.views.fetch_add(1, Ordering::Relaxed);
     }
 
-    pub(crate) fn view_closed(&self) {
+    pub(crate) fn remove_view(&self) {
         self.views.fetch_sub(1, Ordering::Relaxed);
     }
 

@@ -98,21 +98,21 @@ impl ServerCounters {
         self.begun.load(Ordering::Relaxed).saturating_sub(ended)
     }
 
-    pub(crate) fn ready(&self, after: Duration) {
+    pub(crate) fn record_ready(&self, after: Duration) {
         self.ready_after.record(after);
         let micros = u64::try_from(after.as_micros()).unwrap_or(u64::MAX);
         self.last_ready_after.store(micros.saturating_add(1), Ordering::Relaxed);
     }
 
-    pub(crate) fn start_failed(&self) {
+    pub(crate) fn count_failed_start(&self) {
         self.failed_starts.fetch_add(1, Ordering::Relaxed);
     }
 
-    pub(crate) fn restarted(&self, times: u32) {
+    pub(crate) fn add_restarts(&self, times: u32) {
         self.restarts.fetch_add(times.into(), Ordering::Relaxed);
     }
 
-    pub(crate) fn probe_failed(&self) {
+    pub(crate) fn count_failed_probe(&self) {
         self.failed_probes.fetch_add(1, Ordering::Relaxed);
     }
 

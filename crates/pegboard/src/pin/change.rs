@@ -5,7 +5,7 @@ use serde_json::Value;
 
 use pegboard_base::{
     label::label,
-    name::{ServerName, dotted},
+    name::{ServerName, format_dotted},
 };
 use pegboard_tools::catalog::{DefinitionHash, Finding};
 
@@ -85,7 +85,7 @@ pub struct FieldChange {
 impl PinChange {
     /// The name for people: `server.tool`.
     pub fn name(&self) -> String {
-        dotted(self.server.as_str(), self.tool.as_deref().unwrap_or(INSTRUCTIONS))
+        format_dotted(self.server.as_str(), self.tool.as_deref().unwrap_or(INSTRUCTIONS))
     }
 
     /// The fields that differ between the pinned and the current definition.
@@ -141,7 +141,7 @@ fn field_text(value: &Value) -> Option<String> {
 pub(crate) fn command_name(server: &ServerName, tool: &str) -> String {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "._-/".contains(c);
     match tool.chars().all(is_plain) {
-        true => dotted(server.as_str(), tool),
+        true => format_dotted(server.as_str(), tool),
         false => server.to_string(),
     }
 }

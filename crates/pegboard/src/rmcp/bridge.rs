@@ -64,10 +64,10 @@ async fn pass_messages<T: Transport<RoleClient>>(transport: &mut T, stream: Dupl
                         let id = request_id(&message);
                         // `send` is called in the order of the messages. Its future runs beside those of others.
                         let sending = transport.send(message);
-                        sends.push(async move { failed_send(id, sending.await) });
+                        sends.push(async move { respond_to_failed_send(id, sending.await) });
                     }
                     Err(error) => {
-                        if let Some(response) = undecodable(line, &error) {
+                        if let Some(response) = respond_to_undecodable(line, &error) {
                             put_line(&mut pending, &response);
                         }
                     }
@@ -127,7 +127,7 @@ fn request_id(message: &ClientJsonRpcMessage) -> Option<RequestId> {
 }
 
 /// The response to a request that could not be sent. The request may have arrived nevertheless, so it is not retried here.
-fn failed_send<E: Display>(id: Option<RequestId>, sent: Result<(), E>) -> Option<ServerJsonRpcMessage> {
+fn respond_to_failed_send<E: Display>(id: Option<RequestId>, sent: Result<(), E>) -> Option<ServerJsonRpcMessage> {
     let error = sent.err()?;
     match id {
         Some(id) => {
@@ -142,7 +142,7 @@ fn failed_send<E: Display>(id: Option<RequestId>, sent: Result<(), E>) -> Option
 }
 
 /// The response to a message that rmcp's types cannot hold.
-fn undecodable(line: &[u8], error: &serde_json::Error) -> Option<ServerJsonRpcMessage> {
+fn respond_to_undecodable(line: &[u8], error: &serde_json::Error) -> Option<ServerJsonRpcMessage> {
     tracing::debug!(%error, "a message of the board has no type in rmcp");
     let message: Value = serde_json::from_slice(line).ok()?;
     message.get("method")?;

@@ -25,7 +25,7 @@ use tokio_util::sync::CancellationToken;
 
 use self::{
     connection_tasks::{ConnectionTasks, MAX_SUBSCRIPTIONS},
-    errors::{error_of, unless_cancelled},
+    errors::{error_of, run_unless_cancelled},
     owners::{exposed_prompt_name, owner_of_prompt, owner_of_template, owner_of_uri},
     pages::page,
     updates::ResourceUpdates,
@@ -225,7 +225,7 @@ impl ServerHandler for ToolsetHandler {
         request: Option<PaginatedRequestParams>,
         context: RequestContext<RoleServer>,
     ) -> Result<ListToolsResult, ErrorData> {
-        let listing = unless_cancelled(&context.ct, async { Ok(self.toolset.list(self.patience).await) }).await?;
+        let listing = run_unless_cancelled(&context.ct, async { Ok(self.toolset.list(self.patience).await) }).await?;
         let (tools, next_cursor) = page(&listing.tools, request)?;
         let mut result = ListToolsResult::with_all_items(tools.iter().map(Tool::from).collect());
         (result.ttl_ms, result.cache_scope) = NOT_CACHED;
@@ -237,7 +237,7 @@ impl ServerHandler for ToolsetHandler {
         request: CallToolRequestParams,
         context: RequestContext<RoleServer>,
     ) -> Result<CallToolResponse, ErrorData> {
-        unless_cancelled(&context.ct, calls::call(&self.toolset, request, &context)).await
+        run_unless_cancelled(&context.ct, calls::call(&self.toolset, request, &context)).await
     }
 
     async fn list_resources(
@@ -245,7 +245,8 @@ impl ServerHandler for ToolsetHandler {
         request: Option<PaginatedRequestParams>,
         context: RequestContext<RoleServer>,
     ) -> Result<ListResourcesResult, ErrorData> {
-        let listing = unless_cancelled(&context.ct, async { Ok(self.toolset.resources(self.patience).await) }).await?;
+        let listing =
+            run_unless_cancelled(&context.ct, async { Ok(self.toolset.resources(self.patience).await) }).await?;
         let (resources, next_cursor) = page(&listing.resources, request)?;
         let mut result = ListResourcesResult::with_all_items(resources.iter().cloned().map(Into::into).collect());
         (result.ttl_ms, result.cache_scope) = NOT_CACHED;
@@ -257,7 +258,8 @@ impl ServerHandler for ToolsetHandler {
         request: Option<PaginatedRequestParams>,
         context: RequestContext<RoleServer>,
     ) -> Result<ListResourceTemplatesResult, ErrorData> {
-        let listing = unless_cancelled(&context.ct, async { Ok(self.toolset.resources(self.patience).await) }).await?;
+        let listing =
+            run_unless_cancelled(&context.ct, async { Ok(self.toolset.resources(self.patience).await) }).await?;
         let (templates, next_cursor) = page(&listing.templates, request)?;
         let templates = templates.iter().cloned().map(Into::into).collect();
         let mut result = ListResourceTemplatesResult::with_all_items(templates);
@@ -270,7 +272,7 @@ impl ServerHandler for ToolsetHandler {
         request: ReadResourceRequestParams,
         context: RequestContext<RoleServer>,
     ) -> Result<ReadResourceResponse, ErrorData> {
-        unless_cancelled(&context.ct, self.read(&request.uri)).await
+        run_unless_cancelled(&context.ct, self.read(&request.uri)).await
     }
 
     async fn list_prompts(
@@ -278,7 +280,8 @@ impl ServerHandler for ToolsetHandler {
         request: Option<PaginatedRequestParams>,
         context: RequestContext<RoleServer>,
     ) -> Result<ListPromptsResult, ErrorData> {
-        let listing = unless_cancelled(&context.ct, async { Ok(self.toolset.prompts(self.patience).await) }).await?;
+        let listing =
+            run_unless_cancelled(&context.ct, async { Ok(self.toolset.prompts(self.patience).await) }).await?;
         let (prompts, next_cursor) = page(&listing.prompts, request)?;
         let exposed = prompts.iter().map(|prompt| {
             let mut exposed = Prompt::from(prompt.clone());
@@ -296,7 +299,7 @@ impl ServerHandler for ToolsetHandler {
         context: RequestContext<RoleServer>,
     ) -> Result<GetPromptResponse, ErrorData> {
         let arguments = request.arguments.unwrap_or_default();
-        unless_cancelled(&context.ct, self.fill_prompt(&request.name, &arguments)).await
+        run_unless_cancelled(&context.ct, self.fill_prompt(&request.name, &arguments)).await
     }
 
     async fn complete(
@@ -304,7 +307,7 @@ impl ServerHandler for ToolsetHandler {
         request: CompleteRequestParams,
         context: RequestContext<RoleServer>,
     ) -> Result<CompleteResult, ErrorData> {
-        unless_cancelled(&context.ct, self.completion(request)).await
+        run_unless_cancelled(&context.ct, self.completion(request)).await
     }
 
     async fn subscribe(
@@ -316,7 +319,7 @@ impl ServerHandler for ToolsetHandler {
             let server = self.owner_of(&request.uri).await?;
             self.toolset.subscribe(&server, &request.uri).await.map_err(error_of)
         };
-        let subscription = unless_cancelled(&context.ct, subscribing).await?;
+        let subscription = run_unless_cancelled(&context.ct, subscribing).await?;
         self.tasks.forward_updates(request.uri, subscription, context.peer)
     }
 
@@ -343,6 +346,6 @@ impl ServerHandler for ToolsetHandler {
 
     async fn listen(&self, context: SubscriptionContext) -> Result<(), ErrorData> {
         let cancelled: CancellationToken = context.request_context().ct.clone();
-        unless_cancelled(&cancelled, self.forward_changes(&context)).await
+        run_unless_cancelled(&cancelled, self.forward_changes(&context)).await
     }
 }

@@ -89,7 +89,7 @@ impl Backoff {
     }
 
     /// Returns a schedule with other waits and the same jitter; an unchanged one if the waits are invalid.
-    pub(crate) fn scheduled(&self, waits: &[Duration]) -> Self {
+    pub(crate) fn with_waits(&self, waits: &[Duration]) -> Self {
         Self::new(waits.to_vec(), self.jitter).unwrap_or_else(|_| self.clone())
     }
 
@@ -102,8 +102,8 @@ impl Backoff {
 
     /// Makes the jitter deterministic.
     #[cfg(test)]
-    fn seeded(mut self, seed: u64) -> Self {
-        self.noise = Noise::seeded(seed);
+    fn with_seed(mut self, seed: u64) -> Self {
+        self.noise = Noise::from_seed(seed);
         self
     }
 
@@ -118,7 +118,7 @@ impl Backoff {
     }
 
     /// The last and longest wait, without jitter.
-    pub(crate) fn longest(&self) -> Duration {
+    pub(crate) fn longest_wait(&self) -> Duration {
         self.waits.last().copied().unwrap_or_default()
     }
 
@@ -176,7 +176,7 @@ impl CrashLoop {
     /// Records an exit of the server. Returns whether it is in a crash loop now.
     ///
     /// A crash loop lasts until [`CrashLoop::reset`]: its slow restarts would otherwise look like its end.
-    pub(crate) fn exited(&mut self, now: Instant) -> bool {
+    pub(crate) fn record_exit(&mut self, now: Instant) -> bool {
         self.exits.push_back(now);
         while self.exits.len() > self.limit {
             self.exits.pop_front();
@@ -217,14 +217,14 @@ pub(crate) struct Noise(u64);
 
 impl Noise {
     /// A generator with a fixed seed.
-    pub(crate) fn seeded(seed: u64) -> Self {
+    pub(crate) fn from_seed(seed: u64) -> Self {
         // Xorshift cannot leave zero.
         Self(if seed == 0 { 0x9E37_79B9_7F4A_7C15 } else { seed })
     }
 
     /// A generator with a random seed, taken from the standard library's hasher.
     pub(crate) fn random() -> Self {
-        Self::seeded(RandomState::new().hash_one(0))
+        Self::from_seed(RandomState::new().hash_one(0))
     }
 
     /// A number in `0.0..1.0`.
@@ -284,7 +284,7 @@ mod tests {
 
     #[test]
     fn jitter_stays_within_its_part_and_reaches_both_sides() {
-        let mut backoff = Backoff::new(secs(&[10]), Jitter::Uniform(0.2)).unwrap().seeded(7);
+        let mut backoff = Backoff::new(secs(&[10]), Jitter::Uniform(0.2)).unwrap().with_seed(7);
         let waits = take(&mut backoff, 1000);
         let (least, most) = (waits.iter().min().unwrap(), waits.iter().max().unwrap());
         assert!(
@@ -302,7 +302,7 @@ mod tests {
         let mut pair = [Backoff::default(), Backoff::default()];
         let [first, second] = pair.each_mut().map(|backoff| take(backoff, 7));
         assert_ne!(first, second);
-        let mut same = [Noise::seeded(0), Noise::seeded(0)];
+        let mut same = [Noise::from_seed(0), Noise::from_seed(0)];
         let [first, second] = same.each_mut().map(Noise::unit);
         assert_eq!(first, second);
     }
@@ -322,7 +322,7 @@ mod tests {
     async fn five_exits_in_a_minute_are_a_crash_loop() {
         let mut crashes = CrashLoop::default();
         for exit in 1..=5 {
-            assert_eq!(crashes.exited(Instant::now()), exit == 5, "exit {exit}");
+            assert_eq!(crashes.record_exit(Instant::now()), exit == 5, "exit {exit}");
             tokio::time::advance(Duration::from_secs(15)).await;
         }
         assert!(crashes.looping);
@@ -332,7 +332,7 @@ mod tests {
     async fn five_exits_in_a_longer_time_are_not() {
         let mut crashes = CrashLoop::default();
         for _ in 0..50 {
-            assert!(!crashes.exited(Instant::now()));
+            assert!(!crashes.record_exit(Instant::now()));
             tokio::time::advance(Duration::from_millis(15_100)).await;
         }
         assert_eq!(crashes.wait(Duration::from_secs(5)), Duration::from_secs(5));
@@ -342,13 +342,16 @@ mod tests {
     async fn a_crash_loop_is_tried_every_minute_until_it_is_over() {
         let mut crashes = CrashLoop::default();
         for _ in 0..5 {
-            crashes.exited(Instant::now());
+            crashes.record_exit(Instant::now());
         }
         assert_eq!(crashes.wait(Duration::ZERO), Duration::from_secs(60));
         tokio::time::advance(Duration::from_secs(600)).await;
-        assert!(crashes.exited(Instant::now()), "a slow try that fails changes nothing");
+        assert!(
+            crashes.record_exit(Instant::now()),
+            "a slow try that fails changes nothing"
+        );
         crashes.reset();
-        assert!(!crashes.exited(Instant::now()));
+        assert!(!crashes.record_exit(Instant::now()));
         assert_eq!(crashes.wait(Duration::ZERO), Duration::ZERO);
     }
 }

@@ -102,17 +102,17 @@ impl Breaker {
     }
 
     /// Reports that the attempt succeeded.
-    pub(crate) fn success(&self, ticket: Ticket) {
+    pub(crate) fn report_success(&self, ticket: Ticket) {
         self.report(ticket, Outcome::Succeeded);
     }
 
     /// Reports that the attempt failed.
-    pub(crate) fn failure(&self, ticket: Ticket, now: Instant) {
+    pub(crate) fn report_failure(&self, ticket: Ticket, now: Instant) {
         self.report(ticket, Outcome::Failed(now));
     }
 
     /// Reports that the attempt did not reach the server.
-    pub(crate) fn unreachable(&self, ticket: Ticket, now: Instant) {
+    pub(crate) fn report_unreachable(&self, ticket: Ticket, now: Instant) {
         self.report(ticket, Outcome::Unreachable(now));
     }
 

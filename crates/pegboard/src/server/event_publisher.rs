@@ -132,7 +132,7 @@ impl EventPublisher {
         self.publish(&mut published, state, why, None);
     }
 
-    fn link_changed(&self, pool: u64, index: usize, phase: &Phase, is_new: bool) {
+    fn publish_link_change(&self, pool: u64, index: usize, phase: &Phase, is_new: bool) {
         let mut published = self.published.lock();
         if published.pool != pool {
             return;
@@ -181,13 +181,13 @@ impl EventPublisher {
             principal: self.principal(),
             from,
             state,
-            reason: why.map(|outage| self.masked(&outage.message)),
+            reason: why.map(|outage| self.mask_reason(&outage.message)),
             ready_after_ms: ready_after.map(millis),
             at: Timestamp::now(),
         });
     }
 
-    pub(super) fn definitions_flagged(&self, changes: &[PinChange], held: usize) {
+    pub(super) fn publish_flagged_definitions(&self, changes: &[PinChange], held: usize) {
         let changed = changes.iter().filter(|change| change.state != PinState::Unchanged);
         let suspicious = changes.iter().filter(|change| !change.findings.is_empty());
         let (changed, suspicious) = (changed.count(), suspicious.count());
@@ -213,7 +213,7 @@ impl EventPublisher {
         self.owner.get()?.principal.clone()
     }
 
-    fn masked(&self, text: &str) -> String {
+    fn mask_reason(&self, text: &str) -> String {
         let mut text = self.masker.text(text).into_owned();
         text.truncate(text.floor_char_boundary(REASON));
         text
@@ -272,52 +272,52 @@ impl LinkReporter {
 
     /// Starts to report a link that may be in use already. Its earlier sessions and restarts are not counted for this server.
     pub(super) fn attach(&mut self, phase: &Phase) {
-        self.generation = phase.live().map_or(0, |live| live.generation);
+        self.generation = phase.as_live().map_or(0, |live| live.generation);
         self.restarts = phase.restarts();
         if let Some(publisher) = &self.publisher {
-            publisher.link_changed(self.pool, self.index, phase, false);
+            publisher.publish_link_change(self.pool, self.index, phase, false);
         }
     }
 
     /// Reports a new phase of the link.
-    pub(super) fn changed(&mut self, phase: &Phase) {
+    pub(super) fn report_phase(&mut self, phase: &Phase) {
         let Some(publisher) = &self.publisher else {
             return;
         };
         let counts = &publisher.counts;
         if let Some(again) = phase.restarts().checked_sub(self.restarts).filter(|again| *again > 0) {
             self.restarts = phase.restarts();
-            counts.restarted(again);
+            counts.add_restarts(again);
         }
-        let session = phase.live().filter(|live| live.generation != self.generation);
+        let session = phase.as_live().filter(|live| live.generation != self.generation);
         if let Some(live) = session {
             self.generation = live.generation;
-            counts.ready(live.start);
+            counts.record_ready(live.start);
         }
-        publisher.link_changed(self.pool, self.index, phase, session.is_some());
+        publisher.publish_link_change(self.pool, self.index, phase, session.is_some());
     }
 
-    pub(super) fn start_failed(&self) {
+    pub(super) fn report_failed_start(&self) {
         if let Some(publisher) = &self.publisher {
-            publisher.counts.start_failed();
+            publisher.counts.count_failed_start();
         }
     }
 
-    pub(super) fn probe_failed(&self, reason: &str) {
+    pub(super) fn report_failed_probe(&self, reason: &str) {
         let Some(publisher) = &self.publisher else {
             return;
         };
-        publisher.counts.probe_failed();
+        publisher.counts.count_failed_probe();
         publisher.events.send(|| Event::ProbeFailed {
             server: publisher.server.clone(),
             view: publisher.view(),
             principal: publisher.principal(),
-            reason: publisher.masked(reason),
+            reason: publisher.mask_reason(reason),
             at: Timestamp::now(),
         });
     }
 
-    pub(super) fn catalog_changed(&self, diff: &CatalogDiff) {
+    pub(super) fn report_catalog_change(&self, diff: &CatalogDiff) {
         let Some(publisher) = &self.publisher else {
             return;
         };

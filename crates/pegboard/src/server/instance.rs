@@ -90,7 +90,7 @@ fn is_same_program(server: &Server, owner: &ViewInstances) -> bool {
 fn fill_target(server: &Server, owner: &ViewInstances) -> Result<Target, BadHeader> {
     match &server.spec().target {
         Target::Configured(_) => {
-            let transport = server.config().transport.filled(&|name| owner.variable(name))?;
+            let transport = server.config().transport.fill_variables(&|name| owner.variable(name))?;
             Ok(Target::Configured(Box::new(transport)))
         }
         other @ (Target::InProcess(_) | Target::StandIn(_)) => Ok(other.clone()),

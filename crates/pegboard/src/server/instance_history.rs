@@ -39,13 +39,13 @@ impl InstanceHistory {
     /// Records the new phase of an instance.
     pub(super) fn record(&self, phase: &Phase) {
         match phase {
-            Phase::Ready(live) => self.ready(&live.ready.listed),
+            Phase::Ready(live) => self.record_ready(&live.ready.listed),
             Phase::Down(outage) if is_failure(phase.state()) => self.last.lock().outage = Some(outage.clone()),
             Phase::Down(_) | Phase::Disabled | Phase::Idle | Phase::Connecting(_) | Phase::Closed => {}
         }
     }
 
-    fn ready(&self, catalog: &Arc<Catalog>) {
+    fn record_ready(&self, catalog: &Arc<Catalog>) {
         let before = {
             let mut last = self.last.lock();
             last.outage = None;

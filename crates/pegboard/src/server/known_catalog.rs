@@ -64,7 +64,7 @@ impl KnownCatalog {
     }
 
     /// Masks the stored catalogue: the earlier run may not have known every secret.
-    pub(super) fn masked(self, masker: &Masker) -> Self {
+    pub(super) fn into_masked(self, masker: &Masker) -> Self {
         {
             let mut state = self.state.lock();
             if let Some(latest) = &mut state.latest {

@@ -135,7 +135,7 @@ impl Link {
         self.0.phase.borrow().clone()
     }
 
-    pub(super) fn known(&self) -> &KnownCatalog {
+    pub(super) fn known_catalog(&self) -> &KnownCatalog {
         &self.0.parts.known
     }
 
@@ -235,7 +235,7 @@ impl Link {
     pub(super) async fn refresh_and_wait(&self, live: &Live, deadline: Deadline) {
         let mut phase = self.0.phase.clone();
         let is_unchanged = |phase: &Phase| {
-            let now = phase.live();
+            let now = phase.as_live();
             now.is_some_and(|now| (now.generation, now.listing) == (live.generation, live.listing))
         };
         let waiting = async {

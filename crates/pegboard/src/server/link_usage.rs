@@ -69,7 +69,7 @@ impl Usage {
     }
 
     /// Waits until the connection has been idle for `limit`, which is evaluated on every check.
-    pub(super) async fn idle(&self, limit: impl Fn() -> Option<Duration>) {
+    pub(super) async fn wait_until_idle(&self, limit: impl Fn() -> Option<Duration>) {
         loop {
             let is_free = self.state.load(Ordering::SeqCst) & !CLOSING == 0;
             let idle_since = self.created + Duration::from_nanos(self.idle_since.load(Ordering::SeqCst));
@@ -173,7 +173,7 @@ mod tests {
             tokio::time::sleep(10 * MINUTE).await;
             drop(busy);
         };
-        tokio::join!(working, usage.idle(|| Some(5 * MINUTE)));
+        tokio::join!(working, usage.wait_until_idle(|| Some(5 * MINUTE)));
         assert_eq!(began.elapsed(), 15 * MINUTE);
     }
 
@@ -188,7 +188,7 @@ mod tests {
             tokio::time::sleep(10 * MINUTE).await;
             drop(stay);
         };
-        tokio::join!(listening, usage.idle(|| Some(5 * MINUTE)));
+        tokio::join!(listening, usage.wait_until_idle(|| Some(5 * MINUTE)));
         assert_eq!(began.elapsed(), 15 * MINUTE);
         assert!(usage.end());
     }
@@ -198,7 +198,7 @@ mod tests {
         let usage = Usage::new(Arc::default());
         let began = Instant::now();
         let limit = || (began.elapsed() >= 30 * MINUTE).then_some(MINUTE);
-        usage.idle(limit).await;
+        usage.wait_until_idle(limit).await;
         assert_eq!(began.elapsed(), 30 * MINUTE);
     }
 

@@ -231,7 +231,7 @@ impl Outage {
     }
 
     /// The stable word for what is wrong.
-    pub(crate) fn diagnosed(&self) -> Code {
+    pub(crate) fn diagnosis_code(&self) -> Code {
         self.diagnosis.code
     }
 
@@ -310,7 +310,7 @@ impl Outage {
     }
 
     /// The server has used up the starts that its config allows.
-    pub(super) fn given_up_after(mut self, starts: u32, is_checked: bool) -> Self {
+    pub(super) fn with_spent_starts(mut self, starts: u32, is_checked: bool) -> Self {
         let by = if is_checked { "health check, a call" } else { "call" };
         self.message = format!(
             "{}; after {starts} failed starts it is started only for a {by}, or by an operator",
@@ -384,7 +384,7 @@ impl Outage {
     }
 
     /// The failure of calls as the server's supervisor told it, if that is another process.
-    pub(crate) fn told(&self) -> Option<Failure> {
+    pub(crate) fn told_failure(&self) -> Option<Failure> {
         self.told.as_ref().map(|told| told.failure())
     }
 

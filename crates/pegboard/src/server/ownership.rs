@@ -43,7 +43,7 @@ impl Server {
 
     /// Whether the server is ready for calls now.
     pub(crate) fn is_ready(&self) -> bool {
-        self.phase().live().is_some()
+        self.phase().as_live().is_some()
     }
 
     /// Whether both are handles to the same server.
@@ -115,7 +115,7 @@ impl Server {
     }
 
     /// How many calls are in flight or queued.
-    pub(crate) fn busy(&self) -> usize {
+    pub(crate) fn count_calls(&self) -> usize {
         let queue = self.admission().stats();
         queue.depth + queue.in_use.max(self.connections().uses())
     }
@@ -123,7 +123,7 @@ impl Server {
     /// Waits until no call is in flight, at most until `deadline`, and closes the server.
     pub(crate) async fn drain(&self, deadline: Deadline) {
         let pool = self.connections().pool();
-        wait_while(|| self.busy() > 0, deadline).await;
+        wait_while(|| self.count_calls() > 0, deadline).await;
         let old = self.connections().set(Availability::Closed);
         // A call may have taken the connection just before.
         wait_while(|| pool.as_ref().is_some_and(|pool| pool.uses() > 0), deadline).await;

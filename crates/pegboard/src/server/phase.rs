@@ -92,7 +92,7 @@ impl Live {
     }
 
     /// Replaces the catalogue by the one that agents see, if given.
-    pub(super) fn exposing(self, exposed: Option<Arc<Catalog>>) -> Self {
+    pub(super) fn with_exposed(self, exposed: Option<Arc<Catalog>>) -> Self {
         Self { exposed, ..self }
     }
 
@@ -162,7 +162,7 @@ impl Phase {
         }
     }
 
-    pub(crate) fn live(&self) -> Option<&Live> {
+    pub(crate) fn as_live(&self) -> Option<&Live> {
         match self {
             Self::Ready(live) => Some(live),
             Self::Disabled | Self::Idle | Self::Connecting(_) | Self::Down(_) | Self::Closed => None,
@@ -222,7 +222,7 @@ impl Phase {
             hint: outage.hint.clone(),
             at: outage.at,
             stderr: outage.stderr.clone(),
-            code: Some(outage.diagnosed()),
+            code: Some(outage.diagnosis_code()),
             diagnosis: Some(Box::new(outage.diagnosis(server))),
         })
     }

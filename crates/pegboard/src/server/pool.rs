@@ -56,7 +56,7 @@ impl Pool {
         let released = Arc::<ReleaseNotifier>::default();
         let known = OnceCell::new();
         let make = || {
-            let known = known.get_or_init(|| Arc::new(known_of(plan, shared)));
+            let known = known.get_or_init(|| Arc::new(load_known_catalog(plan, shared)));
             Link::new(
                 plan.clone(),
                 known.clone(),
@@ -181,11 +181,11 @@ impl Pool {
             return only.link().begin_use().map(|using| (only.link(), using));
         }
         let _guard = self.pick_lock.lock();
-        let best = self.best()?;
+        let best = self.pick_best()?;
         best.begin_use().map(|using| (best, using))
     }
 
-    fn best(&self) -> Option<&Link> {
+    fn pick_best(&self) -> Option<&Link> {
         let slots = self.slots.load(Ordering::Relaxed);
         let states: Vec<_> = self
             .links()
@@ -241,9 +241,9 @@ impl Pool {
 
     /// Lists the connection of `live` again, or the first one if `live` is a session for questions.
     pub(super) async fn refresh_and_wait(&self, live: &Live, deadline: Deadline) {
-        let generation = |link: &Link| link.phase().live().map(|live| live.generation);
+        let generation = |link: &Link| link.phase().as_live().map(|live| live.generation);
         if live.session.is_for_questions() {
-            if let Some(listed) = self.first().phase().live() {
+            if let Some(listed) = self.first().phase().as_live() {
                 self.first().refresh_and_wait(listed, deadline).await;
             }
         } else if let Some(link) = self.links().find(|link| generation(link) == Some(live.generation)) {
@@ -278,13 +278,13 @@ impl Pool {
 }
 
 /// The catalogue that is known before the first start. That of a principal is neither loaded from the store nor saved to it.
-fn known_of(plan: &ConnectionPlan, shared: &BoardShared) -> KnownCatalog {
+fn load_known_catalog(plan: &ConnectionPlan, shared: &BoardShared) -> KnownCatalog {
     let store = match &plan.spec.target {
         Target::Configured(_) if plan.spec.owner.is_some() => None,
         Target::Configured(transport) => shared.catalogs.clone().zip(Some(transport.fingerprint())),
         Target::InProcess(_) | Target::StandIn(_) => None,
     };
-    KnownCatalog::new(plan.spec.name.clone(), store).masked(&plan.spec.masker.current())
+    KnownCatalog::new(plan.spec.name.clone(), store).into_masked(&plan.spec.masker.current())
 }
 
 /// The state of a connection, in order of preference.

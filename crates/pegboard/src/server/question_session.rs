@@ -33,7 +33,7 @@ impl Server {
         let reached = deadline.run(next_session(lease.link(), old_generation, deadline)).await;
         match reached {
             // The catalogue is that of the session on which the server is listed.
-            Ok(Ok(found)) => found.exposing(Some(live.catalog().clone())),
+            Ok(Ok(found)) => found.with_exposed(Some(live.catalog().clone())),
             Ok(Err(outage)) => {
                 pool.question_link.refuse(&lease, live.generation, &outage);
                 live

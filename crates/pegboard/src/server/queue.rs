@@ -61,7 +61,7 @@ impl Queues {
     }
 
     /// The queue of that name, or the default one if it is not configured.
-    fn named(&self, name: &str) -> Option<Queue> {
+    fn find_or_default(&self, name: &str) -> Option<Queue> {
         let queues = self.0.lock();
         queues.get(name).or_else(|| queues.get(DEFAULT)).cloned()
     }
@@ -186,9 +186,9 @@ impl Gate {
     pub(crate) fn bind(&self, queues: &Queues, policy: &Policy) {
         let of_tools = policy.tool_queues.iter();
         let bound = BoundQueues {
-            all: policy.queue.as_deref().and_then(|name| queues.named(name)),
+            all: policy.queue.as_deref().and_then(|name| queues.find_or_default(name)),
             tools: of_tools
-                .filter_map(|(tool, name)| Some((tool.clone(), queues.named(name)?)))
+                .filter_map(|(tool, name)| Some((tool.clone(), queues.find_or_default(name)?)))
                 .collect(),
         };
         self.bound.store(Arc::new(bound));
@@ -227,7 +227,7 @@ enum OwnPermit<'a> {
 
 impl Permit<'_> {
     /// How long the call waited for the permit.
-    pub(crate) fn waited(&self) -> Duration {
+    pub(crate) fn wait_time(&self) -> Duration {
         self.waited
     }
 }

@@ -15,12 +15,12 @@ use pegboard_base::{caller::QuotaOwner, deadline::Deadline};
 
 impl Server {
     /// Returns a ready session, and starts the server if needed. Fails with the outage if the server is down.
-    pub(crate) async fn live(&self, deadline: Deadline) -> Result<Live, Arc<Outage>> {
-        self.live_after(0, deadline).await
+    pub(crate) async fn ensure_live(&self, deadline: Deadline) -> Result<Live, Arc<Outage>> {
+        self.ensure_live_after(0, deadline).await
     }
 
     /// Returns a ready session whose generation is not `old_generation`. Waits at most until the deadline.
-    pub(crate) async fn live_after(&self, old_generation: u64, deadline: Deadline) -> Result<Live, Arc<Outage>> {
+    pub(crate) async fn ensure_live_after(&self, old_generation: u64, deadline: Deadline) -> Result<Live, Arc<Outage>> {
         if let Some(live) = find_live(self, old_generation) {
             return Ok(live);
         }

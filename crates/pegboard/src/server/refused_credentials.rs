@@ -29,8 +29,8 @@ pub(super) fn hint(spec: &Spec, fault: &Fault) -> Option<String> {
     }
     let endpoint = transport.endpoint()?;
     Some(match is_forbidden {
-        true => forbidden(&spec.name, endpoint),
-        false => unauthorized(&spec.name, endpoint),
+        true => hint_for_forbidden(&spec.name, endpoint),
+        false => hint_for_unauthorized(&spec.name, endpoint),
     })
 }
 
@@ -58,7 +58,7 @@ pub(super) fn code(spec: &Spec, fault: &Fault) -> Option<Code> {
     })
 }
 
-fn unauthorized(name: &ServerName, endpoint: &Endpoint) -> String {
+fn hint_for_unauthorized(name: &ServerName, endpoint: &Endpoint) -> String {
     match &endpoint.auth {
         Auth::Bearer(_) => "replace the token in `auth.bearer` of the server: it is not valid".to_owned(),
         Auth::Basic { .. } => "correct `auth.user` and `auth.password` of the server".to_owned(),
@@ -93,7 +93,7 @@ fn is_shell(command: &Command) -> bool {
     )
 }
 
-fn forbidden(name: &ServerName, endpoint: &Endpoint) -> String {
+fn hint_for_forbidden(name: &ServerName, endpoint: &Endpoint) -> String {
     match &endpoint.auth {
         Auth::OAuth(settings) if settings.grant.needs_person() => format!(
             "the account that is signed in may not use the server; sign in as another one with `pegboard login {name}`, or ask its operator"

@@ -81,7 +81,9 @@ impl Screening {
         let is_reported = known.iter().any(|other| has_same_changes(other, &exposure));
         if !exposure.changes.is_empty() && !is_reported {
             let held = exposure.changes.iter().filter(|change| change.held).count();
-            self.reporting.publisher.definitions_flagged(&exposure.changes, held);
+            self.reporting
+                .publisher
+                .publish_flagged_definitions(&exposure.changes, held);
         }
         let is_alive = |other: &&Arc<Exposure>| {
             let is_same = other.source.as_ptr() == exposure.source.as_ptr();

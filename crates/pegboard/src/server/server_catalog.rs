@@ -34,7 +34,7 @@ impl ServerCatalog<'_> {
             Phase::Idle | Phase::Connecting(_) | Phase::Down(_) => {
                 // A spare stands for the instances of all views.
                 let by_others = || server.0.history.catalog().filter(|_| server.is_spare());
-                let latest = by_others().or_else(|| pool.first().known().latest())?;
+                let latest = by_others().or_else(|| pool.first().known_catalog().latest())?;
                 Some(self.expose_known(latest, &pool))
             }
         }
@@ -53,39 +53,43 @@ impl ServerCatalog<'_> {
     pub(crate) fn preset(&self, mut catalog: Catalog) {
         catalog.mask(&self.0.masker().current());
         if let Some(pool) = self.0.connections().pool() {
-            pool.first().known().learn(&Arc::new(catalog), Freshness::default());
+            pool.first()
+                .known_catalog()
+                .learn(&Arc::new(catalog), Freshness::default());
         }
     }
 
     /// Whether the server was listed successfully in this run of the program.
     pub(crate) fn was_listed(&self) -> bool {
         let pool = self.0.connections().pool();
-        pool.is_some_and(|pool| pool.first().known().was_listed())
+        pool.is_some_and(|pool| pool.first().known_catalog().was_listed())
     }
 
     /// Counts the server as listed, because an instance with the same settings was.
     pub(super) fn mark_listed(&self) {
         if let Some(pool) = self.0.connections().pool() {
-            pool.first().known().mark_listed();
+            pool.first().known_catalog().mark_listed();
         }
     }
 
     /// The changes of the catalogue, the newest last.
     pub(crate) fn changes(&self) -> Vec<CatalogChange> {
         let pool = self.0.connections().pool();
-        pool.map(|pool| pool.first().known().changes()).unwrap_or_default()
+        pool.map(|pool| pool.first().known_catalog().changes())
+            .unwrap_or_default()
     }
 
     /// The names that the server's tools had before.
     pub(crate) fn former_names(&self) -> FormerNames {
         let pool = self.0.connections().pool();
-        pool.map(|pool| pool.first().known().former_names()).unwrap_or_default()
+        pool.map(|pool| pool.first().known_catalog().former_names())
+            .unwrap_or_default()
     }
 
     /// The session with the catalogue that agents see: under this server's name, and without what is held.
     pub(super) fn expose(&self, live: Live, pool: &Pool) -> Live {
         let exposure = self.find_exposure(&live.ready.listed, Some(&live), pool);
-        live.exposing(exposure.catalog().cloned())
+        live.with_exposed(exposure.catalog().cloned())
     }
 
     /// What agents see of a catalogue that no session has at the moment.
@@ -120,7 +124,7 @@ impl ServerCatalog<'_> {
         match pool.phase() {
             Phase::Ready(live) => Some(self.find_exposure(&live.ready.listed, Some(&live), &pool)),
             Phase::Disabled | Phase::Closed => None,
-            _ => Some(self.find_exposure(&pool.first().known().latest()?, None, &pool)),
+            _ => Some(self.find_exposure(&pool.first().known_catalog().latest()?, None, &pool)),
         }
     }
 
@@ -153,7 +157,7 @@ impl ServerCatalog<'_> {
     /// The instructions of a running server, unless they are held.
     pub(crate) fn instructions(&self) -> Option<String> {
         let phase = self.0.phase();
-        let text = phase.live()?.session.peer.instructions.clone()?;
+        let text = phase.as_live()?.session.peer.instructions.clone()?;
         let exposure = self.exposure()?;
         (!exposure.holds_instructions).then_some(text)
     }

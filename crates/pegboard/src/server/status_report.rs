@@ -87,7 +87,7 @@ impl StatusReport<'_> {
         let (server, inner) = (self.0, &self.0.0);
         let phase = server.reported_phase();
         let queue = inner.admission.stats();
-        let session = phase.live().map(|live| &live.session);
+        let session = phase.as_live().map(|live| &live.session);
         // Without a session, the catalogue is the last known one.
         let catalog = match &phase {
             Phase::Ready(live) => Some(live.catalog().clone()),
@@ -141,7 +141,7 @@ impl StatusReport<'_> {
                 Some(calls) => calls,
                 None => call_counts(&inner.counts.calls()),
             },
-            ready_after_ms: phase.live().map(|live| millis(live.start)),
+            ready_after_ms: phase.as_live().map(|live| millis(live.start)),
             last_error: self.last_error(&phase),
             checked_at: check.as_ref().map(|check| check.at),
             check_error: check.and_then(|check| check.error),
@@ -162,7 +162,7 @@ impl StatusReport<'_> {
         };
         match &**transport {
             Transport::Stdio(command) if command.sandbox.level != SandboxLevel::Off => {
-                Some(SandboxStatus::requested(command.sandbox.level.as_str()))
+                Some(SandboxStatus::from_requested(command.sandbox.level.as_str()))
             }
             _ => None,
         }
@@ -192,7 +192,7 @@ impl StatusReport<'_> {
     fn pool_status(&self) -> Option<PoolStatus> {
         let pool = self.0.connections().pool()?;
         let phases: Vec<Phase> = pool.links().map(Link::phase).collect();
-        let live = || phases.iter().filter_map(Phase::live);
+        let live = || phases.iter().filter_map(Phase::as_live);
         (phases.len() > 1).then(|| PoolStatus {
             size: phases.len(),
             ready: live().count(),

@@ -61,7 +61,7 @@ impl<T> Succession<T> {
     }
 
     /// Cancelled when the removed server has closed.
-    pub(super) fn ended(&self) -> &CancellationToken {
+    pub(super) fn end_token(&self) -> &CancellationToken {
         &self.ended
     }
 }

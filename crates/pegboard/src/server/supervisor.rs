@@ -33,11 +33,11 @@ impl Supervisor {
             let mut step = NextState::Idle;
             loop {
                 step = match step {
-                    NextState::Idle => self.idle().await,
-                    NextState::Connect { after, patience } => self.connecting(after, Some(patience)).await,
-                    NextState::ConnectBehindOutage => self.connecting(Duration::ZERO, None).await,
-                    NextState::Serve(live) => self.serving(live).await,
-                    NextState::Wait(next) => self.waiting(next).await,
+                    NextState::Idle => self.wait_for_command().await,
+                    NextState::Connect { after, patience } => self.start_server(after, Some(patience)).await,
+                    NextState::ConnectBehindOutage => self.start_server(Duration::ZERO, None).await,
+                    NextState::Serve(live) => self.serve(live).await,
+                    NextState::Wait(next) => self.wait_for_start(next).await,
                     NextState::Stop => break,
                 }
             }

@@ -170,7 +170,7 @@ impl ViewInstances {
     }
 
     /// The owner's instances.
-    pub(super) fn own(&self) -> Arc<[Server]> {
+    pub(super) fn own_instances(&self) -> Arc<[Server]> {
         self.own.read().clone()
     }
 
@@ -180,11 +180,14 @@ impl ViewInstances {
     }
 
     pub(super) fn get(&self, name: &ServerName) -> Option<Server> {
-        self.own().iter().find(|server| server.name() == name).cloned()
+        self.own_instances()
+            .iter()
+            .find(|server| server.name() == name)
+            .cloned()
     }
 
     /// What the views of a principal keep together with its servers; created when it is needed first. `None` if the principal has ended.
-    pub(super) fn kept<T: Any + Default + Send + Sync>(&self) -> Option<Arc<T>> {
+    pub(super) fn keepsake<T: Any + Default + Send + Sync>(&self) -> Option<Arc<T>> {
         let mut kept = self.kept.lock();
         if matches!(*kept, Keepsake::None) {
             *kept = Keepsake::Some(Arc::<T>::default());
@@ -208,7 +211,7 @@ impl ViewInstances {
 
     /// All servers that end with the owner.
     pub(super) fn all(&self) -> Vec<Server> {
-        self.brought.iter().chain(&*self.own()).cloned().collect()
+        self.brought.iter().chain(&*self.own_instances()).cloned().collect()
     }
 }
 

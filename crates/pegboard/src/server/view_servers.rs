@@ -40,12 +40,16 @@ impl ViewServers {
     }
 
     /// All servers that the view can use now, ordered by name. The in-process server of the view's own tools comes first.
-    pub(crate) fn usable(&self) -> Vec<Server> {
+    pub(crate) fn list_usable(&self) -> Vec<Server> {
         let view = &self.opened.view;
         let brought = view.brought.as_ref();
-        let configured = self.registry.configured();
-        let of_principal = self.opened.principal.as_ref().map(|principal| principal.own());
-        let own = view.own();
+        let configured = self.registry.configured_servers();
+        let of_principal = self
+            .opened
+            .principal
+            .as_ref()
+            .map(|principal| principal.own_instances());
+        let own = view.own_instances();
         let own = || own.iter().chain(of_principal.as_deref().unwrap_or_default());
         let is_shared = |server: &&Server| match kind(server) {
             ServerKind::Session if view.is_catalog_only() => !own().any(|own| own.name() == server.name()),
@@ -67,7 +71,7 @@ impl ViewServers {
     /// The shared servers and the spares of the board, if the view uses no server besides them and must not leave any out.
     pub(crate) fn shared_only(&self) -> Option<Arc<[Server]>> {
         let is_shared = !self.opened.view.is_private() && self.opened.principal.is_none() && !self.has_own();
-        is_shared.then(|| self.registry.configured())
+        is_shared.then(|| self.registry.configured_servers())
     }
 
     /// If the view uses only servers of its principal and of the board: their revisions.
@@ -77,13 +81,13 @@ impl ViewServers {
     }
 
     /// What the views of the principal keep together with its servers; created when it is needed first. `None` if the principal has ended.
-    pub(crate) fn kept_with_principal<T: Any + Default + Send + Sync>(&self) -> Option<Arc<T>> {
-        self.opened.principal.as_ref()?.kept()
+    pub(crate) fn principal_keepsake<T: Any + Default + Send + Sync>(&self) -> Option<Arc<T>> {
+        self.opened.principal.as_ref()?.keepsake()
     }
 
     /// Whether the view has servers or tools that no other view has.
     fn has_own(&self) -> bool {
-        self.opened.view.brought.is_some() || !self.opened.view.own().is_empty()
+        self.opened.view.brought.is_some() || !self.opened.view.own_instances().is_empty()
     }
 
     /// The view's name in status rows.

@@ -28,7 +28,7 @@ pub(super) fn server_name(servers: &[Server]) -> ServerName {
         let mut names = servers.iter().map(|server| server.name().as_str());
         names.any(|taken| taken.eq_ignore_ascii_case(name))
     };
-    ServerName::free("pegboard", is_taken)
+    ServerName::choose_free("pegboard", is_taken)
 }
 
 /// What the names of a view's built-in tools depend on.
@@ -65,7 +65,7 @@ impl Home<'_> {
 
 /// A built-in tool as a view lists it.
 pub(super) fn to_listed(home: Home<'_>, definition: Value) -> ListedTool {
-    let tool = Tool::built_in(home.name, definition).expect("what we define is a tool");
+    let tool = Tool::parse_built_in(home.name, definition).expect("what we define is a tool");
     let (provider, budget) = home.view.dialect();
     ListedTool {
         available: true,
@@ -103,7 +103,7 @@ fn styles(listed: &ListedTool) -> [String; 4] {
     let (home, own) = (listed.tool.server.as_str(), listed.tool.name.as_str());
     let dunder = name::dunder(home, own);
     [
-        name::dotted(home, own),
+        name::format_dotted(home, own),
         format!("mcp__{dunder}"),
         format!("mcp_{home}_{own}"),
         dunder,

@@ -93,12 +93,12 @@ impl ToolExecutor for ChainedTools {
                 return Reply::refused(&call, Kind::UnknownTool, "there are no tools");
             };
             for executor in first {
-                let reply = call_caught(executor.as_ref(), call.clone()).await;
+                let reply = call_catching_panics(executor.as_ref(), call.clone()).await;
                 if !is_unknown(&reply) {
                     return reply;
                 }
             }
-            call_caught(last.as_ref(), call).await
+            call_catching_panics(last.as_ref(), call).await
         })
     }
 
@@ -121,7 +121,7 @@ impl ToolExecutor for ChainedTools {
 }
 
 /// Calls an executor, which is the program's code. A call that panicked may have run.
-async fn call_caught(executor: &dyn ToolExecutor, call: ToolCall) -> Reply {
+async fn call_catching_panics(executor: &dyn ToolExecutor, call: ToolCall) -> Reply {
     let lost = Reply::lost(
         &call,
         Kind::Internal,

@@ -69,7 +69,7 @@ impl<'a> Lister<'a> {
                 }
             } else if server.is_enabled() && !server.is_ready() && !is_listed_while_idle(server) {
                 let server = server.clone();
-                waiting.spawn(async move { (at, server.live(deadline).await.err()) });
+                waiting.spawn(async move { (at, server.ensure_live(deadline).await.err()) });
             }
         }
         let mut outages: Vec<_> = waiting.join_all().await;
@@ -94,7 +94,7 @@ impl<'a> Lister<'a> {
         let is_defined = |route: &Route| route.definition.is_some() || self.open.view.dialect().0 == Provider::Mcp;
         let is_whole = self.open.view.catalog_only;
         let is_there =
-            |route: &Route| is_whole || route.server.phase().live().is_some() || is_listed_while_idle(&route.server);
+            |route: &Route| is_whole || route.server.phase().as_live().is_some() || is_listed_while_idle(&route.server);
         let listed = routes
             .routes()
             .iter()

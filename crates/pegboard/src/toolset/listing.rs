@@ -135,11 +135,11 @@ impl ListedTool {
     pub fn new(name: impl Into<String>, description: impl Into<String>, schema: Value) -> Result<Self, InvalidTool> {
         let server = ServerName::parse(NO_SERVER).map_err(|error| InvalidTool(error.to_string()))?;
         let name = name.into();
-        Self::defined(&server, &name, &name, Some(description.into()), schema)
+        Self::from_parts(&server, &name, &name, Some(description.into()), schema)
     }
 
     /// Creates a tool of a server that is listed as `name`.
-    pub(super) fn defined(
+    pub(super) fn from_parts(
         server: &ServerName,
         tool: &str,
         name: &str,
@@ -152,7 +152,7 @@ impl ListedTool {
         if let Some(description) = description {
             definition.insert("description".to_owned(), description.into());
         }
-        let tool = Tool::built_in(server, definition.into()).map_err(InvalidTool)?;
+        let tool = Tool::parse_built_in(server, definition.into()).map_err(InvalidTool)?;
         Ok(Self {
             kind: ToolKind::Native,
             risk: tool.risk(true),
@@ -272,7 +272,7 @@ impl Unavailable {
             state: server.reported_phase().state(),
             error: outage.describe(),
             hint: outage.hint.clone(),
-            code: Some(outage.diagnosed()),
+            code: Some(outage.diagnosis_code()),
             diagnosis: Some(Box::new(outage.diagnosis(server.name().as_str()))),
         }
     }

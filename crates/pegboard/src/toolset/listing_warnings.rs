@@ -67,7 +67,7 @@ fn warn_of_server(server: &Server) -> impl Iterator<Item = ListWarning> + use<> 
             warnings.push(ListWarning::new(Code::OffersNothing, message));
         }
         warnings.extend(catalog.warnings.iter().cloned());
-        let unchecked = catalog.tools.iter().filter_map(|tool| tool.unchecked());
+        let unchecked = catalog.tools.iter().filter_map(|tool| tool.unchecked_warning());
         warnings.extend(unchecked.map(|message| ListWarning::new(Code::ToolLeftOut, message)));
     }
     warnings.into_iter()

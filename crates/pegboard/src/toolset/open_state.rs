@@ -16,7 +16,7 @@ pub(super) struct OpenState {
 
 impl OpenState {
     pub(super) fn new(tallies: &Arc<BoardCounters>) -> Self {
-        tallies.view_opened();
+        tallies.add_view();
         Self {
             has_ended: AtomicBool::new(false),
             tallies: tallies.clone(),
@@ -29,7 +29,7 @@ impl OpenState {
 
     pub(super) fn end(&self) {
         if !self.has_ended.swap(true, Ordering::AcqRel) {
-            self.tallies.view_closed();
+            self.tallies.remove_view();
         }
     }
 }

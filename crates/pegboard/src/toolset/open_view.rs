@@ -40,7 +40,7 @@ pub(super) struct OpenView {
 impl OpenView {
     pub(super) fn new(servers: Arc<ViewServers>, view: View, snapshots: Arc<SharedSnapshots>) -> Self {
         Self {
-            view: Arc::new(view.opened(
+            view: Arc::new(view.prepare_for_toolset(
                 servers.name().clone(),
                 servers.number(),
                 servers.registry().events().clone(),
@@ -107,7 +107,7 @@ impl OpenView {
 
     /// All servers of the view now. The in-process server of the view's own tools comes first.
     pub(super) fn servers(&self) -> Vec<Server> {
-        self.servers.usable()
+        self.servers.list_usable()
     }
 
     /// The servers that this view uses. Empty if its selection is invalid.
@@ -126,7 +126,7 @@ impl OpenView {
     /// The servers that have no session now.
     pub(super) fn idle_servers(&self) -> Vec<Server> {
         let mut servers = self.selected_servers();
-        servers.retain(|server| server.phase().live().is_none());
+        servers.retain(|server| server.phase().as_live().is_none());
         servers
     }
 

@@ -47,7 +47,7 @@ impl<'a> OutputReader<'a> {
         if !builtin_tools::matches(&call.name, &read_output, &routes, self.open.view.audience) {
             return Err(Box::new((call, guard)));
         }
-        guard.built_in(&read_output.tool);
+        guard.mark_built_in(&read_output.tool);
         let read = builtin_tools::read(&mut call, &read_output, Reading::Guided, self.open.view.audience)
             .and_then(|arguments| parse(&arguments));
         let outcome = match read {

@@ -76,7 +76,7 @@ impl<'a> Prompts<'a> {
                 .collect();
             let message = format!("server `{server}` has no prompt `{}`", name.escape_debug());
             let failure = Failure::new(Kind::InvalidArguments, message).hint(format!("it has {}", names.join(", ")));
-            return Err(failure.masked(&live.session.masker().current()));
+            return Err(failure.into_masked(&live.session.masker().current()));
         }
         for value in arguments.values().filter_map(Value::as_str) {
             check_text(&target, name, value)?;

@@ -89,7 +89,7 @@ impl<'a> Resolver<'a> {
             unknown = self.open.idle_servers();
             unknown.retain(|server| server.is_enabled());
         }
-        let waiting = futures_util::future::join_all(unknown.iter().map(|server| server.live(deadline)));
+        let waiting = futures_util::future::join_all(unknown.iter().map(|server| server.ensure_live(deadline)));
         let outcomes = waiting.await;
         match self.open.table().find_forgiving(name, self.open.view.audience) {
             Routed::To(route) => Ok((route, false)),
@@ -107,13 +107,13 @@ impl<'a> Resolver<'a> {
                 match down {
                     // The name says which server has the tool, and that server cannot be reached.
                     Some((server, outage)) if names_server => {
-                        let mut refusal = Unroutable::from(call::unavailable(server.name().as_str(), &outage));
+                        let mut refusal = Unroutable::from(call::outage_failure(server.name().as_str(), &outage));
                         if outage.is_pending_trust() {
                             refusal = refusal.by(AuditRule::ProjectFile);
                         }
                         // If the name may refer to two servers, it does not say which tool is meant.
                         Err(match (unknown.len(), call::tool_part(name, server.name())) {
-                            (1, Some(tool)) => refusal.identified(server.name(), tool),
+                            (1, Some(tool)) => refusal.with_identified_tool(server.name(), tool),
                             _ => refusal,
                         })
                     }
@@ -148,7 +148,7 @@ impl<'a> Resolver<'a> {
             .iter()
             .map(|route| route.name_for(self.open.view.audience))
             .collect();
-        call::ambiguous(name, &candidates)
+        call::ambiguous_name_failure(name, &candidates)
     }
 
     /// Resolves the name of a call. Publishes the call before it waits for servers.
@@ -168,7 +168,7 @@ impl<'a> Resolver<'a> {
     /// The tool that `name` means, if it is known now.
     pub(super) fn find_tool(self, name: &str) -> Option<KnownTool> {
         let route = self.find(name).ok()??;
-        let era = route.server.phase().live().map(|live| live.session.peer.era);
+        let era = route.server.phase().as_live().map(|live| live.session.peer.era);
         Some(KnownTool {
             tool: route.tool.clone(),
             era,

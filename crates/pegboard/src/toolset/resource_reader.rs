@@ -66,7 +66,7 @@ impl<'a> ResourceReader<'a> {
             Ok(arguments) => arguments,
             Err(failure) => {
                 let reply = builtin_tools::reply(&call, &listed.tool, Outcome::Refused(failure), started.elapsed());
-                guard.built_in(&listed.tool);
+                guard.mark_built_in(&listed.tool);
                 guard.complete(&reply);
                 return Ok(reply);
             }
@@ -78,7 +78,7 @@ impl<'a> ResourceReader<'a> {
             builtin_tools::note_repair(&mut reply, &called, listed);
             return Ok(reply);
         }
-        guard.built_in(&listed.tool);
+        guard.mark_built_in(&listed.tool);
         let page = self.list_page(&listed.tool.name, &arguments, &call).await;
         let untrusted = page.as_ref().is_ok_and(|(_, untrusted)| *untrusted);
         let outcome = match page {
@@ -188,7 +188,7 @@ impl<'a> ResourceReader<'a> {
             Ok(server) => server,
             Err(failure) => {
                 let reply = builtin_tools::reply(&call, &listed.tool, Outcome::Refused(failure), started.elapsed());
-                guard.built_in(&listed.tool);
+                guard.mark_built_in(&listed.tool);
                 guard.complete(&reply);
                 return reply;
             }

@@ -5,7 +5,7 @@ use serde::Serialize;
 use super::{listing::ListedTool, open_view::OpenView};
 use crate::call::RouteTable;
 use pegboard_base::name::ServerName;
-use pegboard_tools::search::{fuse, nearest};
+use pegboard_tools::search::{find_nearest, fuse};
 
 /// The depth of both rankings before they are fused.
 const RANKED: usize = 50;
@@ -64,7 +64,7 @@ impl<'a> ToolSearch<'a> {
         };
         let depth = most.max(RANKED);
         let by_words = index.find(question, depth).into_iter().map(|(at, _)| at).collect();
-        let by_meaning = nearest(&vectors.question, &vectors.tools, depth);
+        let by_meaning = find_nearest(&vectors.question, &vectors.tools, depth);
         list_found(&routes, fuse(&[by_words, by_meaning], most))
     }
 }

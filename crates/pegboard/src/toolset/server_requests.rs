@@ -45,7 +45,7 @@ impl<'a> ServerRequests<'a> {
     /// Returns a ready session of a server.
     pub(super) async fn connect(self, name: &ServerName) -> Result<(Server, Live), Failure> {
         let server = self.find_usable(name)?;
-        let live = ready(&server).await?;
+        let live = ensure_live(&server).await?;
         Ok((server, live))
     }
 
@@ -59,7 +59,7 @@ impl<'a> ServerRequests<'a> {
     pub(super) async fn enter_queue<'s>(self, server: &'s Server) -> Result<Permit<'s>, Failure> {
         let deadline = Deadline::within(LOOKUP_TIMEOUT);
         let queued = server.admission().permit_read(&self.open.view.owner, deadline);
-        queued.await.map_err(|refused| call::not_admitted(&refused))
+        queued.await.map_err(|refused| call::queue_failure(&refused))
     }
 
     /// Begins a request that is no tool call, within the limits of the view.
@@ -84,7 +84,7 @@ impl<'a> ServerRequests<'a> {
     {
         let server = self.find_usable(name)?;
         let _permit = self.enter_queue(&server).await?;
-        let live = ready(&server).await?;
+        let live = ensure_live(&server).await?;
         must_offer(&live, name, capability)?;
         // Completions are for the person who types; everything else is for the model.
         if capability != "completions" && !server.config().policy.trust {
@@ -97,12 +97,16 @@ impl<'a> ServerRequests<'a> {
         };
         if fault.loses_session() {
             server.connections().replace(generation);
-            let again = server.live_after(generation, Deadline::within(LOOKUP_TIMEOUT)).await;
+            let again = server
+                .ensure_live_after(generation, Deadline::within(LOOKUP_TIMEOUT))
+                .await;
             if let Ok(live) = again {
-                return ask(live).await.map_err(|fault| failed(&fault, &server, what));
+                return ask(live)
+                    .await
+                    .map_err(|fault| server_request_failure(&fault, &server, what));
             }
         }
-        Err(failed(&fault, &server, what))
+        Err(server_request_failure(&fault, &server, what))
     }
 }
 
@@ -137,9 +141,9 @@ impl ViewRequest {
     }
 }
 
-async fn ready(server: &Server) -> Result<Live, Failure> {
-    let live = server.live(Deadline::within(LOOKUP_TIMEOUT)).await;
-    live.map_err(|outage| call::unavailable(server.name().as_str(), &outage))
+async fn ensure_live(server: &Server) -> Result<Live, Failure> {
+    let live = server.ensure_live(Deadline::within(LOOKUP_TIMEOUT)).await;
+    live.map_err(|outage| call::outage_failure(server.name().as_str(), &outage))
 }
 
 /// Creates the failure for a name that no server of the view has.
@@ -157,7 +161,7 @@ fn no_such_server(name: &str, servers: &[Server], visibility: &Visibility<'_>) -
 }
 
 /// Creates the failure of a request. It is masked, because the requested name may contain a secret.
-fn failed(fault: &Fault, server: &Server, what: &str) -> Failure {
+fn server_request_failure(fault: &Fault, server: &Server, what: &str) -> Failure {
     call::request_failure(server, fault, what)
 }
 

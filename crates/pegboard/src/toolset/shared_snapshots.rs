@@ -77,26 +77,26 @@ impl SharedSnapshots {
     pub(super) fn get(&self, (revision, _): Revision, servers: &ViewServers, view: &View) -> Arc<Snapshot> {
         if view.catalog_only {
             // Its servers are not those of other views with the same rules.
-            return self.build(&servers.usable(), view);
+            return self.build(&servers.list_usable(), view);
         }
         match servers.shared_only().filter(|_| view.home.is_none()) {
             Some(shared) => self.get_shared(revision, shared, view),
             None => match servers.principal_only().filter(|_| view.home.is_none()) {
                 Some(revision) => self.get_of_principal(revision, servers, view),
-                None => self.build(&servers.usable(), view),
+                None => self.build(&servers.list_usable(), view),
             },
         }
     }
 
     /// The snapshot of a view that uses only servers of its principal and of the board. It is kept with the principal's servers, not here.
     fn get_of_principal(&self, revision: (u64, u64), servers: &ViewServers, view: &View) -> Arc<Snapshot> {
-        let Some(kept) = servers.kept_with_principal::<PrincipalSnapshots>() else {
-            return self.build(&servers.usable(), view);
+        let Some(kept) = servers.principal_keepsake::<PrincipalSnapshots>() else {
+            return self.build(&servers.list_usable(), view);
         };
         if let Some(snapshot) = kept.find(revision, view) {
             return snapshot;
         }
-        let snapshot = self.build(&servers.usable(), view);
+        let snapshot = self.build(&servers.list_usable(), view);
         kept.insert(revision, view, &snapshot);
         snapshot
     }

@@ -19,7 +19,7 @@ impl SnapshotRules {
     /// Copies the settings of a view that has no tools of its own.
     pub(super) fn new(view: &View) -> Self {
         Self {
-            shown: view.rules.shown(),
+            shown: view.rules.to_shown_rules(),
             naming: view.naming.clone(),
             name_rules: view.name_rules,
             dialect: view.dialect(),

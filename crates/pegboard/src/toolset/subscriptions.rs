@@ -72,7 +72,7 @@ impl<'a> Subscriptions<'a> {
             .run(live.session.until_subscribed(address, subscription.revision()))
             .await;
         match confirmed {
-            Ok(Ok(())) => Ok(subscription.keeping(live.keep_alive())),
+            Ok(Ok(())) => Ok(subscription.with_kept(live.keep_alive())),
             Ok(Err(problem)) => {
                 let message = format!("subscribing to {shown} failed: {problem}");
                 Err(Failure::new(Kind::ToolError, message))

@@ -354,7 +354,7 @@ impl StubState {
     fn find(&self, name: &str) -> Result<usize, Failure> {
         let absent = self.absent.iter().find(|(server, _)| call::may_belong_to(name, server));
         if let Some((server, outage)) = absent {
-            return Err(call::unavailable(server.as_str(), outage));
+            return Err(call::outage_failure(server.as_str(), outage));
         }
         let listed: Vec<&str> = self.tools.iter().map(|tool| tool.name.as_str()).collect();
         let pairs: Vec<_> = self
@@ -371,7 +371,7 @@ impl StubState {
         let servers: Vec<&ServerName> = servers.iter().collect();
         let (at, _) = call::find_by_any_name(name, &listed, &pairs, &servers)?;
         match self.outage(&self.tools[at].server) {
-            Some(outage) => Err(call::unavailable(&self.tools[at].server, outage)),
+            Some(outage) => Err(call::outage_failure(&self.tools[at].server, outage)),
             None => Ok(at),
         }
     }
@@ -396,7 +396,7 @@ impl StubTool {
             Provider::Mcp => self.name.clone(),
             _ => self.name.replacen('.', "__", 1),
         };
-        ListedTool::defined(&server, &self.tool, &name, description, schema)
+        ListedTool::from_parts(&server, &self.tool, &name, description, schema)
     }
 }
 

@@ -44,7 +44,7 @@ impl<'a> ToolCalls<'a> {
         }
         match Resolver::new(self.open).find(&call.name) {
             Ok(Some(route)) => {
-                let guard = CallGuard::routed(&self.open.view, &route, &call, started);
+                let guard = CallGuard::open_on_route(&self.open.view, &route, &call, started);
                 call::run(&self.open.view, &route, &mut call, started, guard, forwarded).await
             }
             Ok(None) => {

@@ -77,7 +77,7 @@ impl<'a> ToolFinder<'a> {
         let called = call.name.clone();
         // A forwarded call counts as one call, of the tool that it is forwarded to.
         if listed.tool.name != CALL {
-            guard.built_in(&listed.tool);
+            guard.mark_built_in(&listed.tool);
         }
         let outcome = match self.run(listed, &mut call).await {
             Ok(Some(outcome)) => outcome,
@@ -92,7 +92,7 @@ impl<'a> ToolFinder<'a> {
             }
             Err(failure) => Outcome::Refused(failure),
         };
-        guard.built_in(&listed.tool);
+        guard.mark_built_in(&listed.tool);
         let mut reply = builtin_tools::reply(&call, &listed.tool, outcome, started.elapsed());
         builtin_tools::note_repair(&mut reply, &called, listed);
         guard.complete(&reply);

@@ -218,7 +218,7 @@ impl Toolset {
             self.calls().call(call, Some(&forwarded)).await
         };
         let server = reply.server.clone();
-        let answered = call::answered(forwarded, reply);
+        let answered = call::forward_reply(forwarded, reply);
         if let (Some(result), Some(server)) = (answered.result(), server) {
             self.open.view.forwarded_tasks.note(&server, result);
         }

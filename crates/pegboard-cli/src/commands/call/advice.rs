@@ -42,7 +42,7 @@ type Row = fn(&Situation<'_>, &Reply, &Failure) -> Option<Advice>;
 const ROWS: &[Row] = &[
     still_starting,
     all_need_sign_in,
-    disabled,
+    advise_on_disabled,
     server_in_place_of_tool,
     unusable_server,
     tool_of_demo,
@@ -120,7 +120,7 @@ fn all_need_sign_in(situation: &Situation<'_>, _: &Reply, failure: &Failure) -> 
 }
 
 /// The config disables the server of the call.
-fn disabled(situation: &Situation<'_>, reply: &Reply, failure: &Failure) -> Option<Advice> {
+fn advise_on_disabled(situation: &Situation<'_>, reply: &Reply, failure: &Failure) -> Option<Advice> {
     let name = reply.server.as_ref()?;
     let is_disabled = !situation.config.servers.get(name)?.enabled;
     (failure.kind == Kind::Unavailable && is_disabled)
@@ -142,7 +142,7 @@ fn server_in_place_of_tool(situation: &Situation<'_>, reply: &Reply, failure: &F
 fn unusable_server(situation: &Situation<'_>, reply: &Reply, failure: &Failure) -> Option<Advice> {
     let name = reply.asked.as_str();
     (failure.kind == Kind::UnknownTool && situation.settings.has(name)).then(|| {
-        let complaint = situation.settings.missing(name);
+        let complaint = situation.settings.missing_server_complaint(name);
         Advice {
             kind: None,
             message: Some(complaint.message),

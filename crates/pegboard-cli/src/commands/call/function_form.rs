@@ -82,7 +82,7 @@ impl FunctionParser<'_> {
         self.skip_space();
         let value = match self.peek() {
             Some('"' | '\'' | '`' | '[' | '{') => Given::Json(self.value(0)?),
-            _ => match self.bare() {
+            _ => match self.read_bare() {
                 "" => return Err("a value is missing".to_owned()),
                 text => Given::Text(text.to_owned()),
             },
@@ -115,7 +115,7 @@ impl FunctionParser<'_> {
     }
 
     /// The text up to the next `,` or closing bracket.
-    fn bare(&mut self) -> &str {
+    fn read_bare(&mut self) -> &str {
         let rest = &self.text[self.at..];
         let end = rest.find([',', ']', '}']).unwrap_or(rest.len());
         self.at += end;
@@ -131,7 +131,7 @@ impl FunctionParser<'_> {
             Some('"' | '\'' | '`') => self.string().map(Value::String),
             Some('[') => self.list(depth).map(Value::Array),
             Some('{') => self.object(depth).map(Value::Object),
-            _ => match self.bare() {
+            _ => match self.read_bare() {
                 "" => Err("a value is missing".to_owned()),
                 word => scalar(word),
             },
@@ -189,13 +189,13 @@ impl FunctionParser<'_> {
             match self.next() {
                 None => return Err("a quoted text has no end".to_owned()),
                 c if c == quote => return Ok(text),
-                Some('\\') => text.push(self.escaped()?),
+                Some('\\') => text.push(self.parse_escape()?),
                 Some(c) => text.push(c),
             }
         }
     }
 
-    fn escaped(&mut self) -> Result<char, String> {
+    fn parse_escape(&mut self) -> Result<char, String> {
         Ok(match self.next() {
             None => return Err("a quoted text has no end".to_owned()),
             Some('n') => '\n',

@@ -107,7 +107,7 @@ impl Load {
         if output.is_json() {
             return Report::json(exit, &document);
         }
-        let mut table = Table::indented(0);
+        let mut table = Table::with_indent(0);
         let requests = counts.latencies.len() + counts.failed;
         table.row(["calls".to_owned(), format!("{requests}, {concurrent} at once")]);
         table.row([

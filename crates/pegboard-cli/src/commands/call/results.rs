@@ -18,7 +18,7 @@ use crate::{
 pub(super) fn report(output: &Output, options: &Call, reply: &Reply) -> Report {
     let exit = Exit::from_outcome(&reply.outcome);
     let (saved, problem) = save(options, reply);
-    let damaged = damaged(options, reply);
+    let damaged = damage_warning(options, reply);
     if output.is_json() {
         let exit = if problem.is_some() { Exit::Unavailable } else { exit };
         let report = if saved.is_empty() {
@@ -35,7 +35,7 @@ pub(super) fn report(output: &Output, options: &Call, reply: &Reply) -> Report {
         };
     }
     let mut report = match &reply.outcome {
-        Outcome::Done(answer) => done(output, options, answer, &reply.text(), exit),
+        Outcome::Done(answer) => report_answer(output, options, answer, &reply.text(), exit),
         Outcome::ToolFailed(_) => Report::new(exit).error(&format!("{} failed: {}", reply.name, reply.text()), None),
         // The advice is for models; for a person there is the hint.
         Outcome::Refused(failure) | Outcome::Lost(failure) => {
@@ -54,7 +54,7 @@ pub(super) fn report(output: &Output, options: &Call, reply: &Reply) -> Report {
 }
 
 /// The result for stdout. A pipe or a file gets the bytes of a result that is one binary block.
-fn done(output: &Output, options: &Call, answer: &Answer, text: &str, exit: Exit) -> Report {
+fn report_answer(output: &Output, options: &Call, answer: &Answer, text: &str, exit: Exit) -> Report {
     let mut report = Report::new(exit);
     let is_shown = options.out.is_none() && std::io::stdout().is_terminal();
     let mut parts = answer.content.iter().filter_map(Blob::decode).peekable();
@@ -170,7 +170,7 @@ fn save(options: &Call, reply: &Reply) -> (Vec<String>, Option<String>) {
 }
 
 /// The warning that parts of the result cannot be saved, because the server's base64 is wrong.
-fn damaged(options: &Call, reply: &Reply) -> Option<String> {
+fn damage_warning(options: &Call, reply: &Reply) -> Option<String> {
     let (Some(_), Outcome::Done(answer) | Outcome::ToolFailed(answer)) = (&options.save, &reply.outcome) else {
         return None;
     };

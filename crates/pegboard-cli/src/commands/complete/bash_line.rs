@@ -51,7 +51,7 @@ impl BashLine {
     }
 
     /// What bash is to insert for a candidate: the rest of it, quoted, with the space after a word that is complete.
-    pub(super) fn inserted(&self, candidate: &str) -> String {
+    pub(super) fn text_to_insert(&self, candidate: &str) -> String {
         let rest = candidate.chars().skip(self.kept);
         let mut text = String::new();
         for c in rest {
@@ -84,7 +84,7 @@ mod tests {
 
     fn inserted(line: &str, candidate: &str) -> (Vec<String>, String) {
         let read = BashLine::read(" \t\n\"'@><=;|&(:", line);
-        let text = read.inserted(candidate);
+        let text = read.text_to_insert(candidate);
         (read.words, text)
     }
 
@@ -125,6 +125,6 @@ mod tests {
             assert_eq!(read, words, "{line}");
             assert_eq!(text, expected, "{line}");
         }
-        assert_eq!(BashLine::read(" ", "p s=o").inserted("s=open"), "s=open ");
+        assert_eq!(BashLine::read(" ", "p s=o").text_to_insert("s=open"), "s=open ");
     }
 }

@@ -29,7 +29,7 @@ pub(super) async fn check(section: &mut ReportSection, servers: &[&ServerConfig]
         };
         let host = endpoint.url.expose().host_str().unwrap_or_default();
         if let Some(found) = difference(host, theirs, Timestamp::now()) {
-            section.found(Finding::new(&kinds::CLOCK_WRONG, found).fix("sudo timedatectl set-ntp true"));
+            section.add_finding(Finding::new(&kinds::CLOCK_WRONG, found).fix("sudo timedatectl set-ntp true"));
         }
         return;
     }

@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 
 use super::{
     finding::{Finding, Remedy, ReportSection},
-    fix::{is_taken, place, written},
+    fix::{find_written, is_taken, place},
     kinds::{self, ReachStep},
     urls,
 };
@@ -34,11 +34,11 @@ pub(super) fn check_server(section: &mut ReportSection, name: &ServerName, loade
         .iter()
         .filter(|problem| problem.server() == Some(name.as_str()));
     for problem in own.filter(is_unreadable) {
-        section.found(report(problem));
+        section.add_finding(report(problem));
     }
     if let Some(found) = loaded.config.misconfigured.get(name) {
         match &found.pending_trust {
-            Some(file) => section.found(
+            Some(file) => section.add_finding(
                 Finding::new(
                     &kinds::PROJECT_UNTRUSTED,
                     format!("{} is not approved, so it was not started", file.display()),
@@ -46,7 +46,7 @@ pub(super) fn check_server(section: &mut ReportSection, name: &ServerName, loade
                 .fix("pegboard trust show && pegboard trust accept"),
             ),
             // The problem may have named no server.
-            None if !section.is_blocked() => section.found(Finding::new(&kinds::CONFIG_ERROR, found.why.clone())),
+            None if !section.is_blocked() => section.add_finding(Finding::new(&kinds::CONFIG_ERROR, found.why.clone())),
             None => {}
         }
         return;
@@ -58,7 +58,7 @@ pub(super) fn check_server(section: &mut ReportSection, name: &ServerName, loade
             .findings()
             .any(|finding| finding.kind.id == kinds::CERTIFICATE_UNCHECKED.id)
     {
-        section.found(
+        section.add_finding(
             Finding::new(&kinds::CERTIFICATE_UNCHECKED, "the server's certificate is not checked")
                 .fix(format!("remove `tls.insecure` of servers.{name}")),
         );
@@ -86,14 +86,14 @@ pub(super) fn check_files(section: &mut ReportSection, loaded: &Loaded) {
             continue;
         }
         if loaded.unreadable.contains(&problem.file) {
-            section.found(
-                Finding::new(&kinds::CONFIG_UNREADABLE, without_hint(problem)).fix(match &problem.hint {
+            section.add_finding(Finding::new(&kinds::CONFIG_UNREADABLE, without_hint(problem)).fix(
+                match &problem.hint {
                     Some(hint) => hint.clone(),
                     None => kinds::CONFIG_UNREADABLE.remedy.to_owned(),
-                }),
-            );
+                },
+            ));
         } else if !is_of_known_server && !is_of_trust(problem, loaded) {
-            section.found(report(problem));
+            section.add_finding(report(problem));
         }
     }
     for file in &loaded.sources {
@@ -104,7 +104,7 @@ pub(super) fn check_files(section: &mut ReportSection, loaded: &Loaded) {
 
 fn byte_order_mark(section: &mut ReportSection, file: &Path) {
     if Document::open(file).is_ok_and(|document| document.has_mark()) {
-        section.found(
+        section.add_finding(
             Finding::new(
                 &kinds::BYTE_ORDER_MARK,
                 format!("{} begins with a byte order mark", file.display()),
@@ -161,7 +161,7 @@ fn report(problem: &Problem) -> Finding {
     Finding::new(kind, without_hint(problem))
         .fix(fix.unwrap_or_else(|| kind.remedy.to_owned()))
         .remedy_if_any(remedy)
-        .diagnosed(problem.diagnosis())
+        .with_diagnosis(problem.diagnosis())
 }
 
 /// Whether a setting that was meant is written beside the misspelt one.
@@ -185,7 +185,7 @@ fn without_hint(problem: &Problem) -> String {
 
 /// Splits the command line that the file has. `None` if it has what a shell would read in its own way.
 fn split_command(file: &Path, path: &[String]) -> Option<Remedy> {
-    let (path, line) = written(file, path)?;
+    let (path, line) = find_written(file, path)?;
     let line = line.as_str()?;
     let mut words = line.split_whitespace();
     let program = words.next().filter(|_| !line.contains(OF_SHELLS))?;
@@ -213,7 +213,7 @@ fn secrets_in_clear(section: &mut ReportSection, name: &ServerName, loaded: &Loa
                 "auth" => plain_secrets::from_variable(&format!("{name}_token"), ""),
                 _ => plain_secrets::from_variable(key, value),
             };
-            section.found(
+            section.add_finding(
                 Finding::new(
                     &kinds::SECRET_IN_CLEAR,
                     format!("{at}the value of `{}.{key}` is written in the file", setting.field),
@@ -272,7 +272,7 @@ fn permissions(section: &mut ReportSection, file: &Path, loaded: &Loaded) {
     let Ok(found) = file.metadata() else { return };
     let (mode, shown) = (found.permissions().mode(), file.display());
     if mode & 0o022 != 0 {
-        section.found(
+        section.add_finding(
             Finding::new(
                 &kinds::CONFIG_WRITABLE,
                 format!("{shown} can be changed by other users of this machine"),
@@ -290,7 +290,7 @@ fn permissions(section: &mut ReportSection, file: &Path, loaded: &Loaded) {
         is_here && SECRET_FIELDS.contains(&setting.field.as_str()) && !literal_secrets(setting, loaded).is_empty()
     });
     if mode & 0o044 != 0 && has_secret {
-        section.found(
+        section.add_finding(
             Finding::new(
                 &kinds::CONFIG_READABLE,
                 format!("{shown} holds a secret, and other users of this machine can read it"),

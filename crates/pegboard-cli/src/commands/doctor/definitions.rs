@@ -46,8 +46,8 @@ pub(super) fn check(section: &mut ReportSection, name: &str, listing: &Listing, 
             })
             .collect();
         if let Some((_, why)) = refused.first() {
-            let names = named(refused.iter().map(|(name, _)| *name));
-            section.found(
+            let names = list_first_names(refused.iter().map(|(name, _)| *name));
+            section.add_finding(
                 Finding::new(
                     &kinds::SCHEMA_REFUSED,
                     format!("{provider} cannot be offered {names}: {why}"),
@@ -62,12 +62,12 @@ pub(super) fn check(section: &mut ReportSection, name: &str, listing: &Listing, 
         .map(|tool| tool.name.as_str())
         .collect();
     if !long.is_empty() {
-        section.found(
+        section.add_finding(
             Finding::new(
                 &kinds::NAME_ADAPTED,
                 format!(
                     "longer than models' APIs take, or with other characters: {}",
-                    named(long.into_iter())
+                    list_first_names(long.into_iter())
                 ),
             )
             .fix(format!(
@@ -76,7 +76,7 @@ pub(super) fn check(section: &mut ReportSection, name: &str, listing: &Listing, 
         );
     }
     if tools.len() > TOOLS {
-        section.found(
+        section.add_finding(
             Finding::new(
                 &kinds::MANY_TOOLS,
                 format!("{} tools, and OpenAI's API takes {TOOLS} in all", tools.len()),
@@ -93,7 +93,7 @@ fn cost(section: &mut ReportSection, tools: &[&ListedTool]) {
     let tokens: usize = tools.iter().map(|tool| tool.tokens()).sum();
     if tokens <= TOKENS {
         if !tools.is_empty() {
-            section.fine(ReachStep::Tools, format!("about {tokens} tokens of definitions"));
+            section.add_fine(ReachStep::Tools, format!("about {tokens} tokens of definitions"));
         }
         return;
     }
@@ -109,7 +109,7 @@ fn cost(section: &mut ReportSection, tools: &[&ListedTool]) {
         .take(NAMED)
         .map(|tool| format!("{:?}", tool.tool.name))
         .collect();
-    section.found(
+    section.add_finding(
         Finding::new(
             &kinds::TOKEN_COST,
             format!(
@@ -140,7 +140,7 @@ fn warnings(section: &mut ReportSection, name: &str, listing: &Listing) {
                 "correct what the server lists, or look for a newer version of it",
             ),
         };
-        section.found(Finding::new(kind, problem.message.as_str()).fix(fix));
+        section.add_finding(Finding::new(kind, problem.message.as_str()).fix(fix));
     }
 }
 
@@ -157,12 +157,12 @@ fn pins(section: &mut ReportSection, name: &str, changes: &[PinChange]) {
         } else {
             ""
         };
-        section.found(
+        section.add_finding(
             Finding::new(
                 &kinds::DEFINITION_CHANGED,
                 format!(
                     "definitions are not as they were pinned{held}: {}",
-                    named(changed.into_iter())
+                    list_first_names(changed.into_iter())
                 ),
             )
             .fix(format!("pegboard pins diff {name} && pegboard pins accept {name}")),
@@ -171,7 +171,7 @@ fn pins(section: &mut ReportSection, name: &str, changes: &[PinChange]) {
     for change in own.iter().filter(|change| !change.findings.is_empty()) {
         let tool = change.tool.as_deref().unwrap_or("its instructions");
         let why = change.findings.first().map(ToString::to_string).unwrap_or_default();
-        section.found(
+        section.add_finding(
             Finding::new(
                 &kinds::DEFINITION_SUSPICIOUS,
                 format!("the definition of `{tool}` looks like an attack: {why}"),
@@ -182,7 +182,7 @@ fn pins(section: &mut ReportSection, name: &str, changes: &[PinChange]) {
 }
 
 /// The first names of a list.
-fn named<'a>(names: impl Iterator<Item = &'a str>) -> String {
+fn list_first_names<'a>(names: impl Iterator<Item = &'a str>) -> String {
     let names: Vec<&str> = names.collect();
     let shown: Vec<String> = names.iter().take(NAMED).map(|name| format!("`{name}`")).collect();
     match names.len().saturating_sub(NAMED) {

@@ -133,7 +133,7 @@ impl Finding {
         self
     }
 
-    pub(crate) fn diagnosed(mut self, diagnosis: Diagnosis) -> Self {
+    pub(crate) fn with_diagnosis(mut self, diagnosis: Diagnosis) -> Self {
         self.diagnosis = Some(Box::new(diagnosis));
         self
     }
@@ -166,14 +166,14 @@ impl ReportSection {
         }
     }
 
-    pub(crate) fn fine(&mut self, step: ReachStep, found: impl Into<String>) {
+    pub(crate) fn add_fine(&mut self, step: ReachStep, found: impl Into<String>) {
         self.lines.push(ReportLine::Fine {
             step,
             found: found.into(),
         });
     }
 
-    pub(crate) fn found(&mut self, finding: Finding) {
+    pub(crate) fn add_finding(&mut self, finding: Finding) {
         self.lines.push(ReportLine::Found(finding));
     }
 

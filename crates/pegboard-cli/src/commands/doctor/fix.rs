@@ -13,7 +13,7 @@ pub(super) fn apply(remedy: &Remedy, is_dry: bool) -> Result<String, String> {
     let said = |done: &str, would: &str| if is_dry { would } else { done }.to_owned();
     match remedy {
         Remedy::Mode { path, add, remove } => {
-            let (from, to) = mode(path, *add, *remove, is_dry).map_err(|error| failed(path, &error))?;
+            let (from, to) = mode(path, *add, *remove, is_dry).map_err(|error| change_failure_text(path, &error))?;
             let what = said("changed", "would change");
             Ok(format!(
                 "{what} the permissions of {} from {from:o} to {to:o}",
@@ -22,14 +22,14 @@ pub(super) fn apply(remedy: &Remedy, is_dry: bool) -> Result<String, String> {
         }
         Remedy::Remove { path } => {
             if !is_dry {
-                fs::remove_file(path).map_err(|error| failed(path, &error))?;
+                fs::remove_file(path).map_err(|error| change_failure_text(path, &error))?;
             }
             Ok(format!("{} {}", said("removed", "would remove"), path.display()))
         }
         Remedy::Set { file, values } => {
             edit(file, is_dry, |document| {
                 for (path, value) in values {
-                    let place = place(document, path).ok_or_else(|| unknown(path))?;
+                    let place = place(document, path).ok_or_else(|| unknown_place_text(path))?;
                     document.set(&place, value).map_err(|error| error.to_string())?;
                 }
                 Ok(())
@@ -41,7 +41,7 @@ pub(super) fn apply(remedy: &Remedy, is_dry: bool) -> Result<String, String> {
         }
         Remedy::Rename { file, path, to } => {
             edit(file, is_dry, |document| {
-                let old = place(document, path).ok_or_else(|| unknown(path))?;
+                let old = place(document, path).ok_or_else(|| unknown_place_text(path))?;
                 if is_taken(document, &old, to) {
                     return Err(format!("there is a `{to}` beside `{}` already", path.join(".")));
                 }
@@ -79,7 +79,7 @@ pub(super) fn place<'a>(document: &Document, path: &'a [String]) -> Option<Vec<&
 }
 
 /// A setting of a server as its file spells and has it: `httpUrl` for `url`, without the values of variables.
-pub(super) fn written(file: &Path, path: &[String]) -> Option<(Vec<String>, Value)> {
+pub(super) fn find_written(file: &Path, path: &[String]) -> Option<(Vec<String>, Value)> {
     let document = Document::open(file).ok()?;
     let place = place(&document, path)?;
     let (name, table) = place.split_last()?;
@@ -104,7 +104,7 @@ pub(super) fn is_taken(document: &Document, place: &[&str], name: &str) -> bool 
     document.keys(table).iter().any(|key| full(key) == full(name))
 }
 
-fn unknown(path: &[String]) -> String {
+fn unknown_place_text(path: &[String]) -> String {
     format!("`{}` is not written there in this form", path.join("."))
 }
 
@@ -125,7 +125,7 @@ fn edit(file: &Path, is_dry: bool, change: impl FnOnce(&mut Document) -> Result<
     }
 }
 
-fn failed(path: &Path, error: &io::Error) -> String {
+fn change_failure_text(path: &Path, error: &io::Error) -> String {
     format!("{} cannot be changed: {error}", path.display())
 }
 

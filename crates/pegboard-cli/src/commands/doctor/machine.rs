@@ -31,14 +31,15 @@ pub(super) async fn check(section: &mut ReportSection, global: &Global, settings
             false => format!("http://{value}"),
         };
         if !Url::parse(&url).is_ok_and(|url| url.has_host()) {
-            section
-                .found(Finding::new(&kinds::PROXY_INVALID, format!("{name} is no URL")).fix(format!("unset {name}")));
+            section.add_finding(
+                Finding::new(&kinds::PROXY_INVALID, format!("{name} is no URL")).fix(format!("unset {name}")),
+            );
         }
     }
     let found = daemon::leftovers().await;
     if let Some(problem) = found.folder_problem {
         let finding = Finding::new(&kinds::DAEMON_FOLDER, problem);
-        section.found(match found.folder {
+        section.add_finding(match found.folder {
             Some(path) => finding
                 .fix(format!("chmod 700 {}", path.display()))
                 .remedy(Remedy::Mode {
@@ -50,7 +51,7 @@ pub(super) async fn check(section: &mut ReportSection, global: &Global, settings
         });
     }
     for path in found.stale {
-        section.found(
+        section.add_finding(
             Finding::new(
                 &kinds::DAEMON_LEFTOVERS,
                 format!("{} is the socket of a daemon that was killed", path.display()),
@@ -60,7 +61,7 @@ pub(super) async fn check(section: &mut ReportSection, global: &Global, settings
         );
     }
     for (pid, version) in found.others {
-        section.found(
+        section.add_finding(
             Finding::new(
                 &kinds::DAEMON_VERSION,
                 format!(
@@ -73,7 +74,7 @@ pub(super) async fn check(section: &mut ReportSection, global: &Global, settings
     }
     let unfinished = daemon::unfinished_without_daemon(global, settings);
     if let Some(first) = unfinished.first() {
-        section.found(Finding::new(&kinds::UNFINISHED_CALLS, first.to_string()).fix("pegboard status"));
+        section.add_finding(Finding::new(&kinds::UNFINISHED_CALLS, first.to_string()).fix("pegboard status"));
     }
 }
 
@@ -101,7 +102,7 @@ pub(super) fn proxy_of_local(section: &mut ReportSection, server: &ServerConfig)
         .map(str::trim)
         .any(|entry| entry == "*" || entry == host || entry.starts_with("127."));
     if !is_exempt {
-        section.found(
+        section.add_finding(
             Finding::new(
                 &kinds::PROXY_AND_LOCAL,
                 format!("{proxy} is set, and NO_PROXY does not name {host}, so requests to it go to the proxy"),

@@ -35,10 +35,10 @@ pub(super) fn finding(name: &str, transport: &Transport, error: &LastError, exch
             let found = format!("{}; it writes JSON that is no MCP message: {json}", error.message);
             Finding::new(&kinds::OTHER_JSON, found).fix(kinds::OTHER_JSON.remedy)
         }
-        _ => Finding::new(kind, found(kind, &error.message)).fix(fix(name, kind, transport, error)),
+        _ => Finding::new(kind, describe_outage(kind, &error.message)).fix(fix(name, kind, transport, error)),
     };
     match diagnosis {
-        Some(diagnosis) => finding.diagnosed(diagnosis.clone()),
+        Some(diagnosis) => finding.with_diagnosis(diagnosis.clone()),
         None => finding,
     }
 }
@@ -65,7 +65,7 @@ fn kind(diagnosis: Option<&Diagnosis>, transport: &Transport, stderr: &str) -> &
     }
 }
 
-fn found(kind: &FindingKind, message: &str) -> String {
+fn describe_outage(kind: &FindingKind, message: &str) -> String {
     let message = shorten(message);
     match kind.id == kinds::LIST_FAILED.id {
         true => format!("the tools could not be listed: {message}"),

@@ -12,7 +12,7 @@ use crate::settings;
 const MAX_FOLDERS: usize = 1000;
 
 /// The change that pins a package of `npx` to the version that was fetched last. `file` is where the server is written.
-pub(super) fn pinned(program: &str, package: &str, server: &str, file: &Path) -> Option<(String, Remedy)> {
+pub(super) fn find_pin(program: &str, package: &str, server: &str, file: &Path) -> Option<(String, Remedy)> {
     if program.rsplit('/').next() != Some("npx") {
         return None;
     }

@@ -45,7 +45,7 @@ pub(super) struct Written<'a> {
 
 impl Written<'_> {
     /// Writes the absolute path of a program in place of its name. `None` if the file does not have exactly this name, but a variable or a list.
-    fn absolute(&self, command: &Command, program: &Path) -> Option<Remedy> {
+    fn write_absolute_path(&self, command: &Command, program: &Path) -> Option<Remedy> {
         let file = self.file?;
         let path = ["servers", self.server, "command"].map(str::to_owned);
         let document = Document::open(file).ok()?;
@@ -62,7 +62,7 @@ impl Written<'_> {
 /// Adds what is found about a program.
 pub(super) fn check(section: &mut ReportSection, command: &Command, written: &Written<'_>) {
     if let Some(folder) = command.cwd.as_ref().filter(|folder| !folder.is_dir()) {
-        section.found(
+        section.add_finding(
             Finding::new(
                 &kinds::FOLDER_MISSING,
                 format!("the folder {} does not exist", folder.display()),
@@ -73,11 +73,11 @@ pub(super) fn check(section: &mut ReportSection, command: &Command, written: &Wr
     }
     let path = path_of(command);
     let Some(program) = resolve(&command.program, &path, command.cwd.as_deref()) else {
-        section.found(missing(command, &path));
+        section.add_finding(missing_program_finding(command, &path));
         return;
     };
     if !is_executable(&program) {
-        section.found(
+        section.add_finding(
             Finding::new(
                 &kinds::PROGRAM_NOT_EXECUTABLE,
                 format!("{} may not be executed", program.display()),
@@ -92,7 +92,7 @@ pub(super) fn check(section: &mut ReportSection, command: &Command, written: &Wr
         return;
     }
     if let Some(interpreter) = missing_interpreter(&program, &path) {
-        section.found(
+        section.add_finding(
             Finding::new(
                 &kinds::INTERPRETER_MISSING,
                 format!(
@@ -105,7 +105,7 @@ pub(super) fn check(section: &mut ReportSection, command: &Command, written: &Wr
         return;
     }
     if let Some(script) = missing_script(command) {
-        section.found(
+        section.add_finding(
             Finding::new(
                 &kinds::SCRIPT_MISSING,
                 format!("`{}` runs {}, which does not exist", command.program, script.display()),
@@ -116,16 +116,16 @@ pub(super) fn check(section: &mut ReportSection, command: &Command, written: &Wr
     }
     let is_bare = !command.program.contains(['/', '\\']);
     if is_bare {
-        section.fine(
+        section.add_fine(
             ReachStep::Program,
             format!("`{}` is {}", command.program, program.display()),
         );
     } else {
-        section.fine(ReachStep::Program, program.display().to_string());
+        section.add_fine(ReachStep::Program, program.display().to_string());
     }
     let is_own_path = command.env.contains_key("PATH");
     if cfg!(unix) && is_bare && !is_own_path && resolve(&command.program, OsStr::new(DESKTOP_PATH), None).is_none() {
-        let remedy = written.absolute(command, &program);
+        let remedy = written.write_absolute_path(command, &program);
         let line = match remedy {
             Some(_) => format!("command = {:?}", program.display().to_string()),
             None => format!(
@@ -141,7 +141,7 @@ pub(super) fn check(section: &mut ReportSection, command: &Command, written: &Wr
                 program.parent().unwrap_or(&program).display()
             ),
         );
-        section.found(finding.fix(line).remedy_if_any(remedy));
+        section.add_finding(finding.fix(line).remedy_if_any(remedy));
     }
 }
 
@@ -153,7 +153,7 @@ pub(super) fn show(program: &str) -> String {
     }
 }
 
-fn missing(command: &Command, path: &OsStr) -> Finding {
+fn missing_program_finding(command: &Command, path: &OsStr) -> Finding {
     let program = show(&command.program);
     if program.contains(['/', '\\']) {
         return Finding::new(&kinds::PROGRAM_MISSING, format!("{program} does not exist"))

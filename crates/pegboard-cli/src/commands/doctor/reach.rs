@@ -53,13 +53,15 @@ pub(super) async fn servers(
         board.settle(patience).await;
         toolset.list(patience).await
     };
-    let asked = context.waiting(&starting, "trying the servers", &board, asking).await;
+    let asked = context
+        .work_showing_starts(&starting, "trying the servers", &board, asking)
+        .await;
     let result = match asked {
         Ending::Interrupted => Err(Stopped::Interrupted),
         Ending::TimeUp => Err(Stopped::TimeUp),
         Ending::Done(listing) => {
             let (status, changes) = (board.status(), board.pin_changes());
-            let exchanged = logging::exchanged();
+            let exchanged = logging::take_exchanged();
             for section in sections.iter_mut() {
                 let Some(name) = section.server.clone() else { continue };
                 let Some((name, server)) = config.servers.iter().find(|(known, _)| known.as_str() == name) else {
@@ -111,33 +113,33 @@ fn check_status(
 ) {
     match (status.state, &status.last_error) {
         (State::Ready, _) => {
-            ready(section, status, transport, limit);
+            report_ready(section, status, transport, limit);
             // Logs in the form of JSON are the usual case.
             if let Some(json) = &exchanged.other_json {
-                section.found(stdout_noise(&format!(
+                section.add_finding(stdout_noise(&format!(
                     "JSON that is no message to stdout, such as: {json}"
                 )));
             }
         }
-        (State::Connecting, _) => section.found(
+        (State::Connecting, _) => section.add_finding(
             Finding::new(&kinds::SILENT, "it was still starting when the time was up")
                 .fix("raise `--timeout`, or `connect_timeout` of the server"),
         ),
         (_, Some(error)) => {
-            section.found(outage::finding(status.name.as_str(), transport, error, exchanged));
+            section.add_finding(outage::finding(status.name.as_str(), transport, error, exchanged));
         }
-        (state, None) => section.found(Finding::new(&kinds::START_FAILED, format!("it is {}", state.as_str()))),
+        (state, None) => section.add_finding(Finding::new(&kinds::START_FAILED, format!("it is {}", state.as_str()))),
     }
 }
 
-fn ready(section: &mut ReportSection, status: &ServerStatus, transport: &Transport, limit: Duration) {
+fn report_ready(section: &mut ReportSection, status: &ServerStatus, transport: &Transport, limit: Duration) {
     let step = match transport {
         Transport::Stdio(_) => ReachStep::Start,
         Transport::Remote { .. } => ReachStep::Connection,
     };
     let took = Duration::from_secs_f64((status.ready_after_ms.unwrap_or_default() / 1000.0).clamp(0.0, 1e6));
     if took > SLOW.min(limit / 2) {
-        section.found(
+        section.add_finding(
             Finding::new(
                 &kinds::SLOW_START,
                 format!(
@@ -149,7 +151,7 @@ fn ready(section: &mut ReportSection, status: &ServerStatus, transport: &Transpo
             .fix("install the server, and name its program in `command`; or raise `connect_timeout`"),
         );
     } else {
-        section.fine(step, "it answers");
+        section.add_fine(step, "it answers");
     }
     let version = status.protocol_version.as_deref().unwrap_or("an unknown version");
     let era = status.era.map_or("unknown", pegboard::status::Era::as_str);
@@ -157,7 +159,7 @@ fn ready(section: &mut ReportSection, status: &ServerStatus, transport: &Transpo
         .server_info
         .as_ref()
         .map(|info| format!("{}, ", format!("{} {}", info.name, info.version).trim()));
-    section.fine(
+    section.add_fine(
         ReachStep::Handshake,
         format!("{}protocol {version} ({era})", who.unwrap_or_default()),
     );
@@ -172,7 +174,7 @@ fn ready(section: &mut ReportSection, status: &ServerStatus, transport: &Transpo
         .map(|(count, noun)| format!("{count} {noun}{}", if count == 1 { "" } else { "s" }))
         .collect();
     if !counts.is_empty() {
-        section.fine(ReachStep::List, counts.join(", "));
+        section.add_fine(ReachStep::List, counts.join(", "));
     }
 }
 
@@ -211,7 +213,7 @@ fn noise(sections: &mut [ReportSection]) {
         let Some(section) = own else { continue };
         let says_so = [kinds::STDOUT_NOISE.id, kinds::STDOUT_FLOOD.id];
         if !section.findings().any(|finding| says_so.contains(&finding.kind.id)) {
-            section.found(stdout_noise(&format!("text to stdout, such as: {line}")));
+            section.add_finding(stdout_noise(&format!("text to stdout, such as: {line}")));
         }
     }
 }

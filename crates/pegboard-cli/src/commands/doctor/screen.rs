@@ -148,16 +148,16 @@ mod tests {
 
     fn sections() -> Vec<ReportSection> {
         let mut github = ReportSection::for_server("github", "npx".to_owned());
-        github.fine(ReachStep::Config, "/home/ada/.config/pegboard/pegboard.toml:3");
-        github.fine(ReachStep::Program, "`npx` is /usr/bin/npx");
-        github.found(
+        github.add_fine(ReachStep::Config, "/home/ada/.config/pegboard/pegboard.toml:3");
+        github.add_fine(ReachStep::Program, "`npx` is /usr/bin/npx");
+        github.add_finding(
             Finding::new(
                 &kinds::EXITS_AT_START,
                 "the server's process ended: exit code 1; its last words were:\nError: GITHUB_PERSONAL_ACCESS_TOKEN is not set\n    at main (/home/ada/.npm/_npx/1/index.js:12:3)",
             )
             .fix("the server's own words above say why it ended"),
         );
-        github.found(
+        github.add_finding(
             Finding::new(
                 &kinds::UNPINNED_PACKAGE,
                 "each start runs the newest version of `@modelcontextprotocol/server-github`",
@@ -165,12 +165,12 @@ mod tests {
             .fix("write one version: `@modelcontextprotocol/server-github@1.2.3`"),
         );
         let mut time = ReportSection::for_server("time", "https://time.example/mcp".to_owned());
-        time.fine(ReachStep::Config, "/home/ada/.config/pegboard/pegboard.toml:9");
-        time.fine(ReachStep::Connection, "it answers");
-        time.fine(ReachStep::Handshake, "time 1.0, protocol 2025-11-25 (legacy)");
-        time.fine(ReachStep::List, "2 tools");
+        time.add_fine(ReachStep::Config, "/home/ada/.config/pegboard/pegboard.toml:9");
+        time.add_fine(ReachStep::Connection, "it answers");
+        time.add_fine(ReachStep::Handshake, "time 1.0, protocol 2025-11-25 (legacy)");
+        time.add_fine(ReachStep::List, "2 tools");
         let mut machine = ReportSection::for_machine();
-        machine.found(
+        machine.add_finding(
             Finding::new(
                 &kinds::DAEMON_LEFTOVERS,
                 "/run/user/1000/pegboard/0123456789abcdef01234567.sock is the socket of a daemon that was killed",
@@ -208,7 +208,7 @@ mod tests {
     #[test]
     fn text_of_a_server_cannot_forge_lines() {
         let mut section = ReportSection::for_server("x", "x".to_owned());
-        section.found(Finding::new(
+        section.add_finding(Finding::new(
             &kinds::EXITS_AT_START,
             "a\n\x1b[2Jno problem with 1 server",
         ));

@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use crate::{
-    commands::context::{Context, interrupted, time_up},
+    commands::context::{Context, interruption_report, time_up},
     exit::Exit,
     settings::Complaint,
 };
@@ -21,7 +21,7 @@ impl Stopped {
         let report = match self {
             Self::Refused(complaint) => return context.refuse(&complaint, empty).await,
             Self::TimeUp => time_up(&context.output, empty),
-            Self::Interrupted => interrupted(&context.output, empty),
+            Self::Interrupted => interruption_report(&context.output, empty),
         };
         context.print(report).await
     }

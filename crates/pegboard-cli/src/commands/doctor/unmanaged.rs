@@ -38,7 +38,7 @@ struct KnownServers<'a> {
 pub(super) fn check(section: &mut ReportSection, global: &Global, loaded: &Loaded) {
     let known_servers = KnownServers {
         config: &loaded.config,
-        written: written(global),
+        written: read_servers(global),
         // Without the list, entries with a URL are taken for other servers.
         own: OwnEntries::load().unwrap_or_default(),
     };
@@ -72,7 +72,7 @@ pub(super) fn check(section: &mut ReportSection, global: &Global, loaded: &Loade
 }
 
 /// The servers of the config files as they are written. A file that cannot be read has its own finding.
-fn written(global: &Global) -> Map<String, Value> {
+fn read_servers(global: &Global) -> Map<String, Value> {
     let files = ServersFile::all(&global.configs).unwrap_or_default();
     let mut servers = Map::new();
     for (name, server) in files.iter().flat_map(ServersFile::entries) {
@@ -145,7 +145,7 @@ fn check_file(
             file.display(),
             show(&unmanaged)
         );
-        section.found(Finding::new(&kinds::UNMANAGED_SERVER, found).fix(command("import", "")));
+        section.add_finding(Finding::new(&kinds::UNMANAGED_SERVER, found).fix(command("import", "")));
     }
     if !twice.is_empty() {
         let found = format!(
@@ -154,7 +154,7 @@ fn check_file(
             file.display(),
             show(&twice)
         );
-        section.found(Finding::new(&kinds::SERVER_TWICE, found).fix(command("install", " --take-over")));
+        section.add_finding(Finding::new(&kinds::SERVER_TWICE, found).fix(command("install", " --take-over")));
     }
 }
 
@@ -200,7 +200,7 @@ fn is_managed(config: &Config, settings: &Map<String, Value>, counts: impl Fn(&S
         .filter(|server| counts(server))
         .any(|server| match &server.transport {
             Transport::Stdio(command) => {
-                text("command").map(executable::short) == Some(executable::short(&command.program))
+                text("command").map(executable::shorten) == Some(executable::shorten(&command.program))
                     && command
                         .args
                         .iter()

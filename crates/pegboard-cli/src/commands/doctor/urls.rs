@@ -9,7 +9,7 @@ use super::{finding::Remedy, fix};
 
 /// Adds a scheme to the URL at a path of keys. Returns the advice, and the change.
 pub(super) fn with_scheme(file: &Path, path: &[String], scheme: &str) -> Option<(String, Remedy)> {
-    let (path, value) = fix::written(file, path)?;
+    let (path, value) = fix::find_written(file, path)?;
     let wanted = format!("{scheme}{}", value.as_str()?.trim());
     let advice = advice(&wanted, &format!("write `{scheme}` at the start of `url`"));
     Some((advice, set(file, path, &wanted)))
@@ -17,7 +17,7 @@ pub(super) fn with_scheme(file: &Path, path: &[String], scheme: &str) -> Option<
 
 /// Gives the URL of a server, which is `from`, the path of `to`. `None` if the file does not have the path as it is, but a variable with it.
 pub(super) fn with_path(file: &Path, server: &str, from: &Url, to: &Url) -> Option<(String, Remedy)> {
-    let (path, value) = fix::written(file, &["servers", server, "url"].map(str::to_owned))?;
+    let (path, value) = fix::find_written(file, &["servers", server, "url"].map(str::to_owned))?;
     let text = value.as_str()?;
     let range = path_in(text)?;
     let wanted = format!("{}{}{}", &text[..range.start], to.path(), &text[range.end..]);

@@ -31,7 +31,7 @@ pub(super) struct Plan {
 impl Plan {
     /// Plans to add an entry. Nothing is written yet.
     pub(super) fn new(entry: &RegistryEntry, options: &Find, global: &Global) -> Result<Self, Complaint> {
-        let given = given(&options.set)?;
+        let given = parse_given(&options.set)?;
         let way = choose(entry, &given, options.package.as_deref())?;
         for need in &way.needs {
             if need.is_secret && given.get(&need.name).is_some_and(Option::is_some) {
@@ -62,7 +62,7 @@ impl Plan {
             .clone()
             .map_err(|why| usage(why, "choose another way with `--package`"))?;
         // Before anything is made for it.
-        options.name.as_deref().map(wished).transpose()?;
+        options.name.as_deref().map(parse_name).transpose()?;
         // Nobody waits for the answer to a question.
         let lock = match options.yes && !options.dry_run {
             true => Some(ServersFile::lock_to_add(&global.configs, options.project)?),
@@ -101,7 +101,7 @@ impl Plan {
     }
 
     /// What is added, for people.
-    pub(super) fn shown(&self, entry: &RegistryEntry) -> String {
+    pub(super) fn describe(&self, entry: &RegistryEntry) -> String {
         let (publisher, _) = entry.name.split_once('/').unwrap_or((&entry.name, ""));
         let mut text = format!(
             "{} {} of {} as `{}` in {}\n  {}\n",
@@ -120,7 +120,7 @@ impl Plan {
                 text.push_str(&format!("  {word} {} = {value}\n", one_line(name)));
             }
         }
-        for name in self.missing() {
+        for name in self.variables_to_set() {
             text.push_str(&format!(
                 "  set the environment variable {} before it is used\n",
                 one_line(name)
@@ -139,7 +139,7 @@ impl Plan {
     }
 
     /// The variables that the settings read.
-    fn missing(&self) -> impl Iterator<Item = &str> {
+    fn variables_to_set(&self) -> impl Iterator<Item = &str> {
         let settings = Value::Object(self.settings.clone()).to_string();
         let is_read = move |need: &&Need| settings.contains(&format!("${{{}}}", need.name));
         self.way.needs.iter().filter(is_read).map(|need| need.name.as_str())
@@ -176,8 +176,8 @@ fn has_all(known: &Value, settings: &Map<String, Value>) -> bool {
 }
 
 /// The entry that is meant: the one whose name, or last part of the name, was given, or the only one.
-pub(super) fn meant<'a>(entries: &'a [RegistryEntry], words: &[String]) -> Option<&'a RegistryEntry> {
-    let [word] = words else { return only(entries) };
+pub(super) fn find_meant<'a>(entries: &'a [RegistryEntry], words: &[String]) -> Option<&'a RegistryEntry> {
+    let [word] = words else { return find_only(entries) };
     let last = |entry: &RegistryEntry| entry.name.rsplit('/').next().map(str::to_lowercase);
     let mut exact = entries.iter().filter(|entry| entry.name == *word);
     let mut short = entries
@@ -185,11 +185,11 @@ pub(super) fn meant<'a>(entries: &'a [RegistryEntry], words: &[String]) -> Optio
         .filter(|entry| last(entry).as_deref() == Some(&*word.to_lowercase()));
     exact.next().or_else(|| match (short.next(), short.next()) {
         (Some(one), None) => Some(one),
-        _ => only(entries),
+        _ => find_only(entries),
     })
 }
 
-fn only(entries: &[RegistryEntry]) -> Option<&RegistryEntry> {
+fn find_only(entries: &[RegistryEntry]) -> Option<&RegistryEntry> {
     match entries {
         [one] => Some(one),
         _ => None,
@@ -213,7 +213,7 @@ fn choose(entry: &RegistryEntry, given: &Given, kind: Option<&str>) -> Result<Wa
 }
 
 /// The values of `--set`.
-fn given(pairs: &[String]) -> Result<Given, Complaint> {
+fn parse_given(pairs: &[String]) -> Result<Given, Complaint> {
     let one = |pair: &String| match pair.split_once('=') {
         Some(("", _)) => Err(usage(format!("`--set {pair}` names no value"), "write NAME=VALUE")),
         Some((name, value)) => Ok((name.to_owned(), Some(value.to_owned()))),
@@ -226,7 +226,7 @@ fn given(pairs: &[String]) -> Result<Given, Complaint> {
 fn name(entry: &RegistryEntry, wish: Option<&str>, taken: &[String]) -> Result<ServerName, Complaint> {
     let is_taken = |name: &str| taken.iter().any(|known| known == name);
     if let Some(wish) = wish {
-        let name = wished(wish)?;
+        let name = parse_name(wish)?;
         return match is_taken(wish) {
             true => Err(usage(
                 format!("there is a server `{wish}` already"),
@@ -237,7 +237,7 @@ fn name(entry: &RegistryEntry, wish: Option<&str>, taken: &[String]) -> Result<S
     }
     let (namespace, last) = entry.name.rsplit_once('/').unwrap_or(("", &entry.name));
     let publisher = namespace.rsplit('.').next().unwrap_or_default();
-    let candidates = [allowed(last), allowed(&format!("{publisher}-{last}"))];
+    let candidates = [to_allowed_name(last), to_allowed_name(&format!("{publisher}-{last}"))];
     let numbered = (2..100).map(|number| format!("{}-{number}", candidates[0]));
     let mut candidates = candidates.iter().cloned().chain(numbered);
     candidates
@@ -245,12 +245,12 @@ fn name(entry: &RegistryEntry, wish: Option<&str>, taken: &[String]) -> Result<S
         .ok_or_else(|| usage("no name is free for it".to_owned(), "choose one with `--name`"))
 }
 
-fn wished(name: &str) -> Result<ServerName, Complaint> {
+fn parse_name(name: &str) -> Result<ServerName, Complaint> {
     ServerName::parse(name).map_err(|error| usage(error.to_string(), "choose another `--name`"))
 }
 
 /// A text with only the characters of server names.
-fn allowed(text: &str) -> String {
+fn to_allowed_name(text: &str) -> String {
     let one = |c: char| if c.is_ascii_alphanumeric() || c == '_' { c } else { '-' };
     let name: String = text.chars().map(one).collect();
     name.trim_matches(['-', '_']).chars().take(60).collect()
@@ -293,7 +293,7 @@ mod tests {
             ("com.a/git-lfs", Some("com.a/git-lfs")),
             ("gi", None),
         ] {
-            let found = meant(&entries, &[word.to_owned()]).map(|entry| entry.name.as_str());
+            let found = find_meant(&entries, &[word.to_owned()]).map(|entry| entry.name.as_str());
             assert_eq!(found, expected, "{word}");
         }
     }

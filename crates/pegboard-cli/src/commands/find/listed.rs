@@ -52,7 +52,12 @@ fn one(entry: &RegistryEntry, paint: Paint) -> String {
         let padding = " ".repeat(indent - 2 - kind.width());
         let _ = writeln!(text, "  {kind}{padding}{}", wrap(&line(way), room, indent));
         for need in way.needs.iter().filter(|need| need.is_required) {
-            let _ = writeln!(text, "{}{}", " ".repeat(indent), wrap(&needed(need), room, indent));
+            let _ = writeln!(
+                text,
+                "{}{}",
+                " ".repeat(indent),
+                wrap(&describe_need(need), room, indent)
+            );
         }
     }
     text
@@ -65,7 +70,7 @@ fn line(way: &Way) -> String {
     }
 }
 
-fn needed(need: &Need) -> String {
+fn describe_need(need: &Need) -> String {
     let secret = if need.is_secret { ", a secret" } else { "" };
     let description = need.description.as_deref().map(|text| format!(": {}", one_line(text)));
     format!(

@@ -24,7 +24,7 @@ pub(in crate::commands) fn text(plan: &Plan) -> String {
         };
         return text;
     }
-    let mut table = Table::indented(0);
+    let mut table = Table::with_indent(0);
     table.row(["SERVER", "FROM", "IMPORT", "TARGET"].map(str::to_owned));
     for row in &plan.rows {
         let name = row.new_name().unwrap_or(&row.original);
@@ -76,7 +76,7 @@ pub(in crate::commands) fn count(plan: &Plan) -> String {
 }
 
 /// The last lines: what was written, and what to do next.
-pub(in crate::commands) fn ending(plan: &Plan, is_written: bool) -> String {
+pub(in crate::commands) fn render_ending(plan: &Plan, is_written: bool) -> String {
     let file = plan.file.display();
     match (is_written, plan.has_work()) {
         (true, _) => format!("{} written to {file}\nnext: pegboard doctor\n", count(plan)),

@@ -12,7 +12,7 @@ use super::options::Install;
 use crate::{
     commands::{
         agreement,
-        context::{Context, Ending, interrupted, time_up},
+        context::{Context, Ending, interruption_report, time_up},
         import::{self, Import, inputs},
     },
     exit::Exit,
@@ -122,6 +122,8 @@ async fn agree(context: &mut Context<'_>, plan: &mut Plan) -> Result<(), Stop> {
             exit: Exit::Refused,
         })),
         Ending::TimeUp => Err(Stop::Printed(context.print(time_up(&output, &nothing)).await)),
-        Ending::Interrupted => Err(Stop::Printed(context.print(interrupted(&output, &nothing)).await)),
+        Ending::Interrupted => Err(Stop::Printed(
+            context.print(interruption_report(&output, &nothing)).await,
+        )),
     }
 }

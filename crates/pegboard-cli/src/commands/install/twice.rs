@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use pegboard_hosts::{
     hosts::Host,
     import::{Action, Plan, Row},
-    install::{Change, movable},
+    install::{Change, find_movable},
 };
 use serde_json::{Value, json};
 
@@ -31,7 +31,7 @@ impl Twice {
     ) -> Vec<Self> {
         let mut all: Vec<Self> = Vec::new();
         // One that would not work here is not there twice.
-        let movable = movable(plan);
+        let movable = find_movable(plan);
         for change in changes {
             let is_twice = |row: &&Row| {
                 row.from == change.file

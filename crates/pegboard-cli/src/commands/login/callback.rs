@@ -107,7 +107,7 @@ impl Callback {
 
     /// Makes the page that leads to `target`, once. Returns its address.
     pub(super) fn start_page(&self, target: &str) -> Result<String, getrandom::Error> {
-        let (name, cookie) = (random()?, random()?);
+        let (name, cookie) = (random_text()?, random_text()?);
         let page = self.site.start.get_or_init(|| StartPage {
             path: format!("/start/{name}"),
             target: target.to_owned(),
@@ -126,7 +126,7 @@ impl Callback {
     }
 }
 
-fn random() -> Result<String, getrandom::Error> {
+fn random_text() -> Result<String, getrandom::Error> {
     let mut bytes = [0; 16];
     getrandom::fill(&mut bytes)?;
     Ok(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
@@ -159,7 +159,7 @@ async fn bind(redirect: &RedirectConfig) -> Result<(Vec<TcpListener>, u16), Comp
             Err(error) => failure = error,
         }
     }
-    Err(refused(&failure, redirect.port))
+    Err(port_complaint(&failure, redirect.port))
 }
 
 async fn bind_port(mut port: u16, addresses: &[IpAddr]) -> io::Result<(Vec<TcpListener>, u16)> {
@@ -179,7 +179,7 @@ async fn bind_port(mut port: u16, addresses: &[IpAddr]) -> io::Result<(Vec<TcpLi
     Ok((listeners, port))
 }
 
-fn refused(error: &io::Error, port: Option<u16>) -> Complaint {
+fn port_complaint(error: &io::Error, port: Option<u16>) -> Complaint {
     let port = port.unwrap_or(USUAL_PORT);
     Complaint {
         message: format!("port {port} of this machine, where the browser is sent to, cannot be used: {error}"),

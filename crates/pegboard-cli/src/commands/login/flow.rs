@@ -13,7 +13,7 @@ use tokio_util::sync::CancellationToken;
 use super::{
     Login, browser,
     callback::{BrowserWindow, Callback, Visit},
-    command_of, complaint_of, unanswered, whose,
+    command_of, complaint_of, hint_after_silence, whose,
 };
 use crate::{
     exit::Exit,
@@ -86,7 +86,7 @@ impl Flow<'_> {
         let Ok(answered) = answered else {
             return Err(Complaint {
                 message: format!("nobody signed in within {} s", SIGN_IN.as_secs()),
-                hint: Some(unanswered(options, self.oauth)),
+                hint: Some(hint_after_silence(options, self.oauth)),
                 exit: Exit::Timeout,
             });
         };
@@ -152,7 +152,7 @@ impl Flow<'_> {
                              the address above in it.\n",
                         );
                     }
-                    Visit::OpenedTwice => return Err(opened_twice(self.options)),
+                    Visit::OpenedTwice => return Err(opened_twice_complaint(self.options)),
                 },
                 line = pasted.recv(), if !is_at_end => {
                     let Some(line) = line else {
@@ -198,7 +198,7 @@ fn wrong_line(signing_in: &SignIn, callback: &Callback, line: &str) -> String {
     format!("{what} Paste the whole one that begins with {}: ", callback.uri())
 }
 
-fn opened_twice(options: &Login) -> Complaint {
+fn opened_twice_complaint(options: &Login) -> Complaint {
     Complaint {
         message: "the first page of the sign-in was opened by two browsers, so one of them belongs to somebody else; the sign-in was ended"
             .to_owned(),

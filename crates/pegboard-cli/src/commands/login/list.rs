@@ -3,7 +3,7 @@
 use pegboard::StoredSignIn;
 use serde_json::{Value, json};
 
-use super::{Login, complained, complaint, usable};
+use super::{Login, complaint, report_complaint, usable_config};
 use crate::{
     commands::context::{Context, Ending, cut_short},
     exit::Exit,
@@ -15,11 +15,11 @@ use crate::{
 pub(super) async fn list(mut context: Context<'_>, options: Login) -> Exit {
     let nothing = document(&[]);
     let settings = Settings::load(&context.global);
-    let config = usable(&settings, options.server.as_deref());
+    let config = usable_config(&settings, options.server.as_deref());
     let config = match config {
         Ok(config) => config,
         Err(complaint) => {
-            let report = complained(&context.output, &nothing, &complaint);
+            let report = report_complaint(&context.output, &nothing, &complaint);
             return context.print(report).await;
         }
     };
@@ -28,11 +28,11 @@ pub(super) async fn list(mut context: Context<'_>, options: Login) -> Exit {
     let report = match context.work(board.sign_ins()).await {
         Ending::Done(Ok(mut stored)) => {
             stored.retain(|stored| is_wanted(&options, stored));
-            listed(&output, &options, &stored)
+            report_stored(&output, &options, &stored)
         }
-        Ending::Done(Err(error)) => complained(&output, &nothing, &complaint(&error)),
-        Ending::TimeUp => complained(&output, &nothing, &cut_short(Exit::Timeout, None)),
-        Ending::Interrupted => complained(&output, &nothing, &cut_short(Exit::Interrupted, None)),
+        Ending::Done(Err(error)) => report_complaint(&output, &nothing, &complaint(&error)),
+        Ending::TimeUp => report_complaint(&output, &nothing, &cut_short(Exit::Timeout, None)),
+        Ending::Interrupted => report_complaint(&output, &nothing, &cut_short(Exit::Interrupted, None)),
     };
     context.close(&board, report).await
 }
@@ -48,7 +48,7 @@ fn is_wanted(options: &Login, stored: &StoredSignIn) -> bool {
     )
 }
 
-fn listed(output: &Output, options: &Login, stored: &[StoredSignIn]) -> Report {
+fn report_stored(output: &Output, options: &Login, stored: &[StoredSignIn]) -> Report {
     if output.is_json() {
         return Report::json(Exit::Done, &document(stored));
     }

@@ -7,7 +7,7 @@ use pegboard::{Config, Hint as _, Pegboard, Principal, SignInError, SignInErrorK
 use serde_json::{Value, json};
 use url::Url;
 
-use super::{code_of, complained, exit_of, sharers, stored_of, usable, values::principal, whose};
+use super::{code_of, exit_of, find_stored, report_complaint, sharers, usable_config, values::principal, whose};
 use crate::{
     commands::{
         command::Run,
@@ -59,11 +59,11 @@ impl Run for Logout {
     async fn run(self, mut context: Context<'_>) -> Exit {
         let nothing = json!({"servers": [], "error": null, "hint": null, "code": null});
         let settings = Settings::load(&context.global);
-        let config = usable(&settings, self.server.as_deref());
+        let config = usable_config(&settings, self.server.as_deref());
         let config = match config {
             Ok(config) => config,
             Err(complaint) => {
-                let report = complained(&context.output, &nothing, &complaint);
+                let report = report_complaint(&context.output, &nothing, &complaint);
                 return context.print(report).await;
             }
         };
@@ -87,9 +87,9 @@ impl Run for Logout {
             outcome
         };
         let report = match context.work(Box::pin(work)).await {
-            Ending::Done(outcome) => signed_out(&output, &self, &outcome),
-            Ending::TimeUp => complained(&output, &nothing, &cut_short(Exit::Timeout, None)),
-            Ending::Interrupted => complained(&output, &nothing, &cut_short(Exit::Interrupted, None)),
+            Ending::Done(outcome) => report_outcome(&output, &self, &outcome),
+            Ending::TimeUp => report_complaint(&output, &nothing, &cut_short(Exit::Timeout, None)),
+            Ending::Interrupted => report_complaint(&output, &nothing, &cut_short(Exit::Interrupted, None)),
         };
         context.close(&board, report).await
     }
@@ -119,7 +119,7 @@ fn is_for(stored: &StoredSignIn, url: &Url) -> bool {
 async fn one(board: &Pegboard, server: &str, url: Option<&Url>, principal: Option<&str>) -> Outcome {
     // A store that cannot be listed is no reason not to remove a file of it.
     let stored = board.sign_ins().await.unwrap_or_default();
-    let own = stored_of(&stored, server, principal);
+    let own = find_stored(&stored, server, principal);
     let of_server = stored
         .iter()
         .filter(|stored| stored.server.as_ref().is_some_and(|name| name.as_str() == server));
@@ -184,7 +184,7 @@ async fn all(board: &Pegboard, servers: &[String], principal: Option<&str>, limi
         });
     }
     for server in servers {
-        if stored_of(&stored, server, principal).is_some() {
+        if find_stored(&stored, server, principal).is_some() {
             continue;
         }
         let result = match principal {
@@ -207,7 +207,7 @@ async fn all(board: &Pegboard, servers: &[String], principal: Option<&str>, limi
     Outcome { ended, others }
 }
 
-fn signed_out(output: &Output, options: &Logout, outcome: &Outcome) -> crate::output::Report {
+fn report_outcome(output: &Output, options: &Logout, outcome: &Outcome) -> crate::output::Report {
     let Outcome { ended, others } = outcome;
     let servers: Vec<Value> = ended.iter().map(row).collect();
     let failed = ended.iter().find_map(|ended| ended.result.as_ref().err());

@@ -32,9 +32,11 @@ fn text(change: &PinChange) -> String {
             one_line(&finding.to_string())
         ));
     }
-    for (at, flagged) in flagged(change) {
+    for (at, flagged) in find_flagged(change) {
         text.push_str(&format!("  {}, as it is\n", one_line(&at)));
-        let lines = flagged.lines().map(|line| format!("    | {}\n", one_line_kept(line)));
+        let lines = flagged
+            .lines()
+            .map(|line| format!("    | {}\n", one_line_with_indentation(line)));
         text.extend(lines);
     }
     if change.old.is_none() && change.state == PinState::Changed {
@@ -49,7 +51,7 @@ fn text(change: &PinChange) -> String {
 }
 
 /// The whole text of each place that the scanner flagged, unless it is among the fields that differ.
-pub(super) fn flagged(change: &PinChange) -> Vec<(String, String)> {
+pub(super) fn find_flagged(change: &PinChange) -> Vec<(String, String)> {
     if change.state != PinState::Unchanged {
         return Vec::new();
     }
@@ -106,10 +108,10 @@ fn lines(field: &FieldChange) -> String {
         .count();
     let removed = old[..old.len() - end]
         .iter()
-        .map(|line| format!("    - {}\n", one_line_kept(line)));
+        .map(|line| format!("    - {}\n", one_line_with_indentation(line)));
     let added = new[..new.len() - end]
         .iter()
-        .map(|line| format!("    + {}\n", one_line_kept(line)));
+        .map(|line| format!("    + {}\n", one_line_with_indentation(line)));
     let changed: String = removed.chain(added).collect();
     format!("  {}\n{changed}", one_line(&field.field))
 }
@@ -132,7 +134,7 @@ fn pretty(text: Option<&str>) -> Vec<String> {
 }
 
 /// A line without control characters, with its indentation.
-fn one_line_kept(line: &str) -> String {
+fn one_line_with_indentation(line: &str) -> String {
     let indentation = line.len() - line.trim_start_matches(' ').len();
     format!("{}{}", " ".repeat(indentation), one_line(line.trim_start_matches(' ')))
 }

@@ -14,7 +14,7 @@ use super::{
 use crate::{
     commands::{
         command::Run,
-        context::{Context, Ending, empty, interrupted, time_up, with_complaint},
+        context::{Context, Ending, empty, interruption_report, time_up, with_complaint},
         plain_secrets,
         stdin::{self, Input},
         tools::Tools,
@@ -49,11 +49,11 @@ impl Run for Add {
             Ok(entry) => entry,
             Err(complaint) => {
                 return context
-                    .refuse(&complaint, &super::refused(&self.name, &complaint))
+                    .refuse(&complaint, &super::refusal_document(&self.name, &complaint))
                     .await;
             }
         };
-        let report = written(&context, &self.name, &entry, &self.writing, self.check).await;
+        let report = write_and_report(&context, &self.name, &entry, &self.writing, self.check).await;
         finish(context, self.name, report, self.check).await
     }
 }
@@ -90,7 +90,7 @@ impl Run for AddJson {
                     read.and_then(|bytes| String::from_utf8(bytes).map_err(|_| format!("{file} is not UTF-8")))
                 }
                 Ending::TimeUp => return context.print(time_up(&context.output, &nothing)).await,
-                Ending::Interrupted => return context.print(interrupted(&context.output, &nothing)).await,
+                Ending::Interrupted => return context.print(interruption_report(&context.output, &nothing)).await,
             },
             None if self.json == "-" => match stdin::read(&mut context, MOST, &nothing).await {
                 Input::Read(bytes) => String::from_utf8(bytes).map_err(|_| "stdin is not UTF-8".to_owned()),
@@ -104,33 +104,39 @@ impl Run for AddJson {
             Err(problem) => {
                 let complaint = usage(&problem, "");
                 return context
-                    .refuse(&complaint, &super::refused(&self.name, &complaint))
+                    .refuse(&complaint, &super::refusal_document(&self.name, &complaint))
                     .await;
             }
         };
         let report = match entry::from_json(&self.name, &text) {
-            Ok(entry) => written(&context, &self.name, &entry, &self.writing, self.check).await,
-            Err(complaint) => refused(&context.output, &self.name, &complaint),
+            Ok(entry) => write_and_report(&context, &self.name, &entry, &self.writing, self.check).await,
+            Err(complaint) => report_refusal(&context.output, &self.name, &complaint),
         };
         finish(context, self.name, report, self.check).await
     }
 }
 
 /// Writes the server to its file, and reports it.
-async fn written(context: &Context<'_>, name: &str, entry: &Value, writing: &Writing, is_checked: bool) -> Report {
+async fn write_and_report(
+    context: &Context<'_>,
+    name: &str,
+    entry: &Value,
+    writing: &Writing,
+    is_checked: bool,
+) -> Report {
     let daemon = !writing.dry_run && has_daemon(context).await;
     match write(context, name, entry, writing) {
         Ok(mut added) => {
             added.checked.warnings.extend(in_clear(name, entry));
             added.report(&context.output, name, writing, daemon, is_checked)
         }
-        Err(complaint) => refused(&context.output, name, &complaint),
+        Err(complaint) => report_refusal(&context.output, name, &complaint),
     }
 }
 
-fn refused(output: &Output, name: &str, complaint: &Complaint) -> Report {
+fn report_refusal(output: &Output, name: &str, complaint: &Complaint) -> Report {
     with_complaint(
-        empty(output, complaint.exit, &super::refused(name, complaint)),
+        empty(output, complaint.exit, &super::refusal_document(name, complaint)),
         complaint,
     )
 }

@@ -14,7 +14,7 @@ use super::{options::Add, screen};
 pub(in crate::commands) fn with_advice(mut error: Error, words: &[String], definition: Command) -> Error {
     if error.kind() == ErrorKind::UnknownArgument
         && let Some(ContextValue::String(unknown)) = error.get(ContextKind::InvalidArg)
-        && let Some(line) = meant(unknown, words, definition)
+        && let Some(line) = guess_line(unknown, words, definition)
     {
         error.remove(ContextKind::SuggestedArg);
         let tip = format!("the command goes after '--': {line}");
@@ -24,7 +24,7 @@ pub(in crate::commands) fn with_advice(mut error: Error, words: &[String], defin
 }
 
 /// The command line of `add` that was meant by one in which a word is unknown.
-fn meant(unknown: &str, words: &[String], definition: Command) -> Option<String> {
+fn guess_line(unknown: &str, words: &[String], definition: Command) -> Option<String> {
     // Of `--option=value` and `-abc` the parser names a part.
     let at = words.iter().position(|word| word.starts_with(unknown))?;
     let (before, command) = words.split_at(at.checked_sub(1)?);

@@ -220,7 +220,7 @@ fn each(
     };
     for name in names {
         if ServersFile::with(&context.global.configs, name)?.is_empty() {
-            return Err(absent(context, name));
+            return Err(absent_server_complaint(context, name));
         }
     }
     for name in names {
@@ -233,11 +233,11 @@ fn each(
 }
 
 /// The complaint about a server that no file has.
-pub(super) fn absent(context: &Context<'_>, name: &str) -> Complaint {
+pub(super) fn absent_server_complaint(context: &Context<'_>, name: &str) -> Complaint {
     let settings = Settings::load(&context.global);
     let config = &settings.loaded.config;
     let mut names: Vec<&str> = config.servers.keys().map(pegboard::ServerName::as_str).collect();
-    names.extend(settings.broken());
+    names.extend(settings.misconfigured_names());
     let hint = match settings.demo_note() {
         Some(_) => "there is no config file yet; `pegboard add NAME -- COMMAND…` makes one".to_owned(),
         None if names.contains(&name) => {

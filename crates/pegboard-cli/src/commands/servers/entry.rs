@@ -131,7 +131,7 @@ pub(super) fn from_extras(extras: &Extras) -> Result<Map<String, Value>, Complai
         let pair = colon.or_else(|| header.split_once('='));
         let (name, value) = pair.filter(|(name, _)| !name.trim().is_empty()).ok_or_else(|| {
             usage(
-                &format!("`--header {}` has no name", hidden(header)),
+                &format!("`--header {}` has no name", hide_value(header)),
                 "write `--header 'Name: value'`",
             )
         })?;
@@ -146,7 +146,7 @@ pub(super) fn from_extras(extras: &Extras) -> Result<Map<String, Value>, Complai
                 let hint = format!(
                     "write `--env {pair}=VALUE`, or `--env {pair}='${{{pair}}}'` to take it from your environment"
                 );
-                usage(&format!("`--env {}` has no value", hidden(pair)), &hint)
+                usage(&format!("`--env {}` has no value", hide_value(pair)), &hint)
             })?;
         env.insert(name.to_owned(), value.into());
     }
@@ -156,13 +156,13 @@ pub(super) fn from_extras(extras: &Extras) -> Result<Map<String, Value>, Complai
         }
     }
     if let Some(cwd) = &extras.cwd {
-        entry.insert("cwd".to_owned(), absolute(cwd).into());
+        entry.insert("cwd".to_owned(), to_absolute(cwd).into());
     }
     Ok(entry)
 }
 
 /// A value that may be a secret, for an error.
-fn hidden(text: &str) -> &str {
+fn hide_value(text: &str) -> &str {
     text.split(['=', ':', ' ']).next().unwrap_or_default()
 }
 
@@ -177,7 +177,7 @@ fn target(add: &Add) -> Result<EntryTarget, Complaint> {
         && let Some(url) = address::without_scheme(word)
     {
         return Err(usage(
-            &format!("`{}` has no scheme", bare(&url)),
+            &format!("`{}` has no scheme", strip_scheme(&url)),
             &format!("write `pegboard add {name} {url}`"),
         ));
     }
@@ -216,7 +216,7 @@ fn target(add: &Add) -> Result<EntryTarget, Complaint> {
 }
 
 /// A URL without its scheme.
-fn bare(url: &str) -> &str {
+fn strip_scheme(url: &str) -> &str {
     url.split_once("://").map_or(url, |(_, rest)| rest)
 }
 
@@ -228,13 +228,13 @@ fn is_url(text: &str) -> bool {
 /// A program that is named relative to this folder keeps its meaning in a file elsewhere.
 fn program(text: &str) -> String {
     if text.starts_with("./") || text.starts_with("../") {
-        absolute(text)
+        to_absolute(text)
     } else {
         text.to_owned()
     }
 }
 
-fn absolute(path: &str) -> String {
+fn to_absolute(path: &str) -> String {
     if Path::new(path).is_absolute() || path.starts_with('~') || path.starts_with("${") {
         return path.to_owned();
     }

@@ -6,7 +6,7 @@ use crate::output::{Table, one_line, shell_word};
 
 /// The settings as a table of two columns, nothing cut off.
 pub(super) fn lines(shown: &Value, more: &[(&str, String)]) -> String {
-    let mut table = Table::indented(2);
+    let mut table = Table::with_indent(2);
     for (name, text) in rows(shown)
         .into_iter()
         .chain(more.iter().map(|(name, text)| ((*name).to_owned(), text.clone())))

@@ -5,7 +5,7 @@ use pegboard::{Loaded, config::ValueOrigin};
 use pegboard_hosts::{ServersFile, shorten_path, show_entry};
 use serde_json::{Value, json};
 
-use super::{change::absent, screen};
+use super::{change::absent_server_complaint, screen};
 use crate::{
     cli::Global,
     commands::{command::Run, context::Context},
@@ -36,13 +36,17 @@ impl Run for Get {
             Ok(files) => files,
             Err(error) => {
                 let complaint = Complaint::from(error);
-                return context.refuse(&complaint, &super::refused(name, &complaint)).await;
+                return context
+                    .refuse(&complaint, &super::refusal_document(name, &complaint))
+                    .await;
             }
         };
         let listed = all(&settings);
         let Some(server) = listed.iter().find(|server| server["name"] == **name) else {
-            let complaint = absent(&context, name);
-            return context.refuse(&complaint, &super::refused(name, &complaint)).await;
+            let complaint = absent_server_complaint(&context, name);
+            return context
+                .refuse(&complaint, &super::refusal_document(name, &complaint))
+                .await;
         };
         let shown = match files.first() {
             Some(file) => {
@@ -54,7 +58,7 @@ impl Run for Get {
                 }
             }
             // The built-in server, or one of the command line.
-            None => show_entry(&settings.loaded, name, &written(&settings.loaded, name)),
+            None => show_entry(&settings.loaded, name, &keys_of_settings(&settings.loaded, name)),
         };
         let mut document = server.clone();
         document["settings"] = shown.clone();
@@ -89,7 +93,7 @@ impl Run for Get {
 }
 
 /// The keys of the settings that some source has for a server, without their values.
-fn written(loaded: &Loaded, name: &str) -> Value {
+fn keys_of_settings(loaded: &Loaded, name: &str) -> Value {
     let explained = loaded.explain().into_iter();
     let own = explained.filter(|one| one.server.as_ref().is_some_and(|server| server.as_str() == name));
     let set = own.filter(|one| matches!(one.from, ValueOrigin::File { .. }));
@@ -107,7 +111,7 @@ impl Run for List {
     /// Lists the configured servers.
     async fn run(self, mut context: Context<'_>) -> Exit {
         let settings = Settings::load(&context.global);
-        if let Err(complaint) = settings.selected() {
+        if let Err(complaint) = settings.selected_config() {
             return context
                 .refuse(&complaint, &json!({"servers": [], "warnings": []}))
                 .await;
@@ -119,7 +123,7 @@ impl Run for List {
             Report::json(Exit::Done, &json!({"servers": servers, "warnings": warnings}))
         } else {
             let mut report = Report::new(Exit::Done);
-            let mut table = Table::indented(0).optional(&[PLACE]);
+            let mut table = Table::with_indent(0).with_optional(&[PLACE]);
             table.row(["NAME", "KIND", "STATE", "DEFINED IN", "COMMAND OR URL"].map(str::to_owned));
             for server in &servers {
                 let cell = |key: &str| one_line(server[key].as_str().unwrap_or("-"));
@@ -128,7 +132,7 @@ impl Run for List {
             }
             if !servers.is_empty() {
                 let paint = Paint::detect(&std::io::stdout());
-                report.data = table.painted(width(), |row, column, cell| match (column, cell) {
+                report.data = table.render_painted(width(), |row, column, cell| match (column, cell) {
                     _ if row == 0 => paint.bold(cell),
                     (STATE, "misconfigured") => paint.red(cell),
                     (STATE, "disabled" | "not approved") => paint.yellow(cell),

@@ -6,7 +6,7 @@ use crate::output::{Table, one_line};
 
 /// One row per argument: name, type, required or optional, description.
 pub(super) fn table(schema: &Value) -> Table {
-    let mut table = Table::indented(6);
+    let mut table = Table::with_indent(6);
     let required = schema.get("required").and_then(Value::as_array);
     let Some(properties) = schema.get("properties").and_then(Value::as_object) else {
         return table;

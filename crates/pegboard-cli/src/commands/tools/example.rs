@@ -33,13 +33,13 @@ fn arguments(schema: SchemaNode<'_>) -> Vec<(String, Value)> {
     if let Some(Value::Object(example)) = examples {
         return example.clone().into_iter().collect();
     }
-    needed(schema)
+    needed_properties(schema)
         .map(|(name, node)| (name.to_owned(), value(name, node)))
         .collect()
 }
 
 /// The required properties, and as many more as the schema asks for.
-fn needed(schema: SchemaNode<'_>) -> impl Iterator<Item = (&str, SchemaNode<'_>)> {
+fn needed_properties(schema: SchemaNode<'_>) -> impl Iterator<Item = (&str, SchemaNode<'_>)> {
     let least = schema.get("minProperties").and_then(Value::as_u64).unwrap_or(0);
     // The required ones are the first.
     let properties = schema.properties().into_iter().zip(0..);
@@ -74,7 +74,7 @@ fn value_of(name: &str, node: SchemaNode<'_>) -> Value {
             Value::Array((0..count).map(|_| item.clone()).collect())
         }
         Some("object") => {
-            let fields = needed(node).map(|(name, node)| (name.to_owned(), value(name, node)));
+            let fields = needed_properties(node).map(|(name, node)| (name.to_owned(), value(name, node)));
             Value::Object(fields.collect())
         }
         Some("null") => Value::Null,

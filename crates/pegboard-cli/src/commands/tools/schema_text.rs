@@ -32,7 +32,7 @@ impl<'a> SchemaNode<'a> {
             order,
             depth: 0,
         }
-        .resolved()
+        .resolve()
     }
 
     /// A schema inside this one. `None` beyond the depth that is followed.
@@ -43,11 +43,11 @@ impl<'a> SchemaNode<'a> {
             order: &[],
             depth: self.depth + 1,
         };
-        (child.depth <= MAX_DEPTH).then(|| child.resolved())
+        (child.depth <= MAX_DEPTH).then(|| child.resolve())
     }
 
     /// Follows a reference within the document.
-    fn resolved(mut self) -> Self {
+    fn resolve(mut self) -> Self {
         for _ in 0..MAX_DEPTH {
             let pointer = self
                 .schema

@@ -18,7 +18,7 @@ pub(super) fn text(card: &Card, all: bool, width: Option<usize>, paint: Paint) -
     let eras: Vec<String> = card
         .eras
         .iter()
-        .map(|era| format!("{} ({})", era.as_str(), era.latest()))
+        .map(|era| format!("{} ({})", era.as_str(), era.latest_version()))
         .collect();
     let line = format!(
         "{}: {} {} over {}, {}",
@@ -29,7 +29,7 @@ pub(super) fn text(card: &Card, all: bool, width: Option<usize>, paint: Paint) -
         eras.join(" and ")
     );
     let _ = writeln!(text, "{}\n", wrap(&as_data(&one_line(&line)), narrower(2), 2));
-    let mut table = Table::indented(2);
+    let mut table = Table::with_indent(2);
     table.row(["group", "passed", "failed", "skipped"].map(str::to_owned));
     for group in &card.groups {
         let counts = [(group.passed, 6), (group.failed, 6), (group.skipped, 7)];

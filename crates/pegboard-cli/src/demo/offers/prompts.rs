@@ -3,7 +3,7 @@
 use pegboard_gateway::RpcError;
 use serde_json::{Map, Value, json};
 
-use super::required;
+use super::require_text;
 use crate::demo::fields::object;
 
 pub(in crate::demo) fn list() -> Vec<Value> {
@@ -29,13 +29,13 @@ pub(in crate::demo) fn get(params: &Map<String, Value>) -> Result<Map<String, Va
         Some(Value::Object(arguments)) => arguments,
         Some(_) => return Err(RpcError::invalid_params("`arguments` must be an object")),
     };
-    let (description, text) = match required(params, "name")? {
+    let (description, text) = match require_text(params, "name")? {
         "greet" => {
-            let name = required(arguments, "name")?;
+            let name = require_text(arguments, "name")?;
             ("A greeting", format!("Greet {name} in one friendly sentence."))
         }
         "review" => {
-            let text = required(arguments, "text")?;
+            let text = require_text(arguments, "text")?;
             (
                 "A review",
                 format!("Review the following text. Name its best point and what to improve.\n\n{text}"),

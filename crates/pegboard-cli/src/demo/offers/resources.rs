@@ -6,7 +6,7 @@ use pegboard_gateway::{RpcError, Version};
 use pegboard_protocol::code;
 use serde_json::{Map, Value, json};
 
-use super::required;
+use super::require_text;
 use crate::demo::fields::object;
 use crate::demo::tools::png;
 
@@ -53,7 +53,7 @@ pub(in crate::demo) fn templates() -> Vec<Value> {
 }
 
 pub(in crate::demo) fn read(params: &Map<String, Value>, version: Version) -> Result<Map<String, Value>, RpcError> {
-    let uri = required(params, "uri")?;
+    let uri = require_text(params, "uri")?;
     let content = match uri {
         "demo://about" => json!({"uri": uri, "mimeType": "text/markdown", "text": ABOUT}),
         "demo://logo.png" => json!({"uri": uri, "mimeType": "image/png", "blob": BASE64_STANDARD.encode(logo())}),

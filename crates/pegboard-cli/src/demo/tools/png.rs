@@ -23,7 +23,7 @@ pub(in crate::demo) fn encode(width: u32, height: u32, palette: &[Rgb], pixel: i
         rows.push(0);
         rows.extend((0..width).map(|x| pixel(x, y)));
     }
-    chunk(&mut png, *b"IDAT", &zlib_stored(&rows));
+    chunk(&mut png, *b"IDAT", &zlib_stream(&rows));
     chunk(&mut png, *b"IEND", &[]);
     png
 }
@@ -38,7 +38,7 @@ fn chunk(png: &mut Vec<u8>, kind: [u8; 4], data: &[u8]) {
 }
 
 /// A zlib stream of stored blocks.
-fn zlib_stored(data: &[u8]) -> Vec<u8> {
+fn zlib_stream(data: &[u8]) -> Vec<u8> {
     let mut stream = vec![0x78, 0x01];
     let mut blocks = data.chunks(MAX_STORED).peekable();
     if blocks.peek().is_none() {
@@ -89,7 +89,7 @@ mod tests {
     #[test]
     fn long_data_is_split_and_only_the_last_block_is_final() {
         for (length, finals) in [(0, vec![1]), (5, vec![1]), (0xffff, vec![1]), (0x1_0000, vec![0, 1])] {
-            let stream = zlib_stored(&vec![7; length]);
+            let stream = zlib_stream(&vec![7; length]);
             let (mut at, mut seen) = (2, Vec::new());
             while at < stream.len() - 4 {
                 seen.push(stream[at]);

@@ -67,10 +67,10 @@ async fn a_credential_is_reused_while_it_is_valid() {
     let provider = Scripted::new(|number| Ok(token(number).valid_for(MINUTE)));
     let source = provider.source();
     for _ in 0..3 {
-        assert_eq!(sent(&source.current().await.unwrap()), "Bearer token-1");
+        assert_eq!(sent(&source.get_or_renew().await.unwrap()), "Bearer token-1");
     }
     tokio::time::advance(MINUTE).await;
-    assert_eq!(sent(&source.current().await.unwrap()), "Bearer token-2");
+    assert_eq!(sent(&source.get_or_renew().await.unwrap()), "Bearer token-2");
     assert_eq!(provider.reasons(), ["FirstUse", "Refresh"]);
 }
 
@@ -78,9 +78,9 @@ async fn a_credential_is_reused_while_it_is_valid() {
 async fn without_a_lifetime_every_request_asks_and_none_waits_for_another() {
     let provider = Scripted::new(|number| Ok(token(number)));
     let source = provider.source();
-    source.current().await.unwrap();
+    source.get_or_renew().await.unwrap();
     let started = Instant::now();
-    let all = join_all((0..32).map(|_| source.current())).await;
+    let all = join_all((0..32).map(|_| source.get_or_renew())).await;
     assert!(all.iter().all(Result::is_ok));
     assert_eq!(provider.reasons().len(), 33);
     assert_eq!(started.elapsed(), Duration::from_millis(50));
@@ -91,7 +91,7 @@ async fn concurrent_requests_ask_once_for_the_first_and_for_an_expired_credentia
     let provider = Scripted::new(|number| Ok(token(number).valid_for(MINUTE)));
     let source = provider.source();
     for round in 1..=2 {
-        for issued in join_all((0..32).map(|_| source.current())).await {
+        for issued in join_all((0..32).map(|_| source.get_or_renew())).await {
             assert_eq!(sent(&issued.unwrap()), format!("Bearer token-{round}"));
         }
         tokio::time::advance(MINUTE).await;
@@ -117,7 +117,7 @@ async fn concurrent_refusals_of_one_credential_ask_once() {
                 })
             });
             let source = provider.source();
-            let all = join_all((0..32).map(|_| source.current())).await;
+            let all = join_all((0..32).map(|_| source.get_or_renew())).await;
             let before = provider.reasons().len();
             let refused = all
                 .iter()
@@ -146,9 +146,9 @@ async fn a_refused_credential_is_not_used_again_although_its_lifetime_lasts() {
         number => Ok(token(number).valid_for(MINUTE)),
     });
     let source = provider.source();
-    let first = source.current().await.unwrap();
+    let first = source.get_or_renew().await.unwrap();
     source.after_refusal(&first, None).await.unwrap_err();
-    assert_eq!(sent(&source.current().await.unwrap()), "Bearer token-3");
+    assert_eq!(sent(&source.get_or_renew().await.unwrap()), "Bearer token-3");
     assert_eq!(
         provider.reasons(),
         ["FirstUse", "Refused { challenge: None }", "Refresh"]
@@ -182,8 +182,8 @@ async fn a_late_answer_does_not_replace_a_newer_one() {
         None,
         Arc::new(Slow(Mutex::default())),
     );
-    let first = source.current().await.unwrap();
-    let (late, replaced) = tokio::join!(source.current(), source.after_refusal(&first, None));
+    let first = source.get_or_renew().await.unwrap();
+    let (late, replaced) = tokio::join!(source.get_or_renew(), source.after_refusal(&first, None));
     let (late, replaced) = (late.unwrap(), replaced.unwrap());
     assert_eq!((sent(&late), sent(&replaced)), ("Bearer token-2", "Bearer token-3"));
     let newer = source.after_refusal(&late, None).await.unwrap();
@@ -195,9 +195,9 @@ async fn a_provider_that_still_returns_a_refused_credential_does_not_replace_the
     // The third question is asked and answered after the refusal, and its answer is outdated.
     let provider = Scripted::new(|number| Ok(token(if number == 3 { 1 } else { number })));
     let source = provider.source();
-    let first = source.current().await.unwrap();
+    let first = source.get_or_renew().await.unwrap();
     let replaced = source.after_refusal(&first, None).await.unwrap();
-    let outdated = source.current().await.unwrap();
+    let outdated = source.get_or_renew().await.unwrap();
     assert_eq!((sent(&replaced), sent(&outdated)), ("Bearer token-2", "Bearer token-1"));
     let again = source.after_refusal(&outdated, None).await.unwrap();
     assert_eq!(sent(&again), "Bearer token-2", "nothing is asked");
@@ -209,7 +209,7 @@ async fn a_provider_that_insists_on_a_refused_credential_is_asked_at_each_refusa
     let provider = Scripted::new(|_| Ok(token(1)));
     let source = provider.source();
     for refusals in 1..=3 {
-        let issued = source.current().await.unwrap();
+        let issued = source.get_or_renew().await.unwrap();
         source.after_refusal(&issued, None).await.unwrap();
         let reasons = provider.reasons();
         let told = reasons.iter().filter(|reason| reason.starts_with("Refused")).count();
@@ -224,22 +224,22 @@ async fn the_failure_of_a_renewal_is_that_of_all_requests_that_wait_for_it() {
         _ => Ok(token(number).valid_for(MINUTE)),
     });
     let source = provider.source();
-    for failed in join_all((0..8).map(|_| source.current())).await {
+    for failed in join_all((0..8).map(|_| source.get_or_renew())).await {
         assert_eq!(
             failed.unwrap_err().to_string(),
             "there is no credential for server `crm` and principal `ann`: no grant for this user"
         );
     }
     assert_eq!(provider.reasons().len(), 1);
-    assert_eq!(sent(&source.current().await.unwrap()), "Bearer token-2");
+    assert_eq!(sent(&source.get_or_renew().await.unwrap()), "Bearer token-2");
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_cancelled_request_lets_the_next_one_ask() {
     let provider = Scripted::new(|number| Ok(token(number).valid_for(MINUTE)));
     let source = provider.source();
-    let cancelled = tokio::time::timeout(Duration::from_millis(10), source.current());
-    let (cancelled, next) = tokio::join!(cancelled, source.current());
+    let cancelled = tokio::time::timeout(Duration::from_millis(10), source.get_or_renew());
+    let (cancelled, next) = tokio::join!(cancelled, source.get_or_renew());
     assert!(cancelled.is_err());
     assert_eq!(sent(&next.unwrap()), "Bearer token-2");
 }
@@ -259,7 +259,7 @@ async fn a_provider_that_hangs_or_panics_is_a_failure_that_names_the_server() {
     for (hangs, words) in [(true, "did not answer within 30 s"), (false, "panicked")] {
         let source = CredentialSource::new(ServerName::parse("crm").unwrap(), None, Arc::new(Bad(hangs)));
         let started = Instant::now();
-        let failures = join_all((0..3).map(|_| source.current())).await;
+        let failures = join_all((0..3).map(|_| source.get_or_renew())).await;
         assert!(started.elapsed() <= ASK_TIMEOUT, "the requests share one question");
         for failure in failures {
             let text = failure.unwrap_err().to_string();
@@ -285,7 +285,7 @@ async fn a_credential_that_cannot_be_sent_is_named_without_its_value() {
         (Credential::none().env("TOKEN", "hunter2hunter2\0"), "`TOKEN`"),
     ] {
         let provider = Scripted::new(move |_| Ok(credential.clone()));
-        let text = provider.source().current().await.unwrap_err().to_string();
+        let text = provider.source().get_or_renew().await.unwrap_err().to_string();
         assert!(text.contains(name) && !text.contains("hunter2"), "{text}");
     }
 }
@@ -297,7 +297,7 @@ async fn every_value_and_its_parts_are_secrets() {
         .header("Proxy-Authorization", "Basic bWU6cHc=")
         .env("DATABASE_URL", "postgres://me:s3cret@db/x");
     let provider = Scripted::new(move |_| Ok(credential.clone()));
-    let issued = provider.source().current().await.unwrap();
+    let issued = provider.source().get_or_renew().await.unwrap();
     let secrets: Vec<&str> = issued.secrets().iter().map(|secret| secret.expose()).collect();
     for part in ["Bearer abc.def", "abc.def", "blue", "bWU6cHc=", "me:pw", "s3cret"] {
         assert!(secrets.contains(&part), "{part} in {secrets:?}");
@@ -315,12 +315,12 @@ async fn a_credential_that_was_withdrawn_is_not_sent_in_place_of_a_refused_one()
         _ => Err("nobody has signed in".into()),
     });
     let source = provider.source();
-    let nothing = source.current().await.unwrap();
+    let nothing = source.get_or_renew().await.unwrap();
     assert!(source.after_refusal(&nothing, None).await.is_err());
     source.outdate();
-    assert_eq!(sent(&source.current().await.unwrap()), "Bearer token-3");
+    assert_eq!(sent(&source.get_or_renew().await.unwrap()), "Bearer token-3");
     source.outdate();
-    let nothing = source.current().await.unwrap();
+    let nothing = source.get_or_renew().await.unwrap();
     assert!(nothing.headers().is_empty());
     assert!(source.after_refusal(&nothing, None).await.is_err());
 }
@@ -330,11 +330,11 @@ async fn a_credential_that_was_withdrawn_is_not_sent_in_place_of_a_refused_one()
 async fn an_answer_that_was_under_way_when_it_was_withdrawn_is_not_kept() {
     let provider = Scripted::new(|number| Ok(token(number).valid_for(MINUTE)));
     let source = provider.source();
-    let asking = source.current();
+    let asking = source.get_or_renew();
     let withdrawing = async {
         tokio::time::sleep(Duration::from_millis(10)).await;
         source.outdate();
     };
     let (_, ()) = tokio::join!(asking, withdrawing);
-    assert_eq!(sent(&source.current().await.unwrap()), "Bearer token-2");
+    assert_eq!(sent(&source.get_or_renew().await.unwrap()), "Bearer token-2");
 }

@@ -29,7 +29,7 @@ impl Wire for Threads {
             if message.delivery.begin() {
                 let text = String::from_utf8_lossy(&message.body).into_owned();
                 written.lock().push(text);
-                message.delivery.done();
+                message.delivery.mark_sent();
             }
         });
         self.writers.lock().push(writer);

@@ -66,7 +66,7 @@ fn serve(dispatcher: &Dispatcher) {
         if shuttle::rand::thread_rng().gen_bool(0.5) {
             dispatcher.message(response_to(id));
         } else {
-            dispatcher.failed(
+            dispatcher.report_failure(
                 id,
                 WireFailure::new(FailureKind::ConnectionLost, Sent::Maybe, id.to_string()),
             );
@@ -91,7 +91,7 @@ fn every_request_is_refused_answered_ended_or_cancelled_and_none_waits_for_ever(
                     if serves {
                         serve(&dispatcher);
                     } else {
-                        dispatcher.ended(WireEnd::new(EndReason::Eof));
+                        dispatcher.report_end(WireEnd::new(EndReason::Eof));
                         assert_eq!(request(&dispatcher, true), Fate::Refused, "accepted after the end");
                     }
                 })
@@ -119,7 +119,7 @@ fn of_two_ends_the_first_counts_for_every_request() {
         let dispatcher = Dispatcher::for_tests().0;
         let ending = [EndReason::Eof, EndReason::Closed].map(|reason| {
             let dispatcher = dispatcher.clone();
-            thread::spawn(move || dispatcher.ended(WireEnd::new(reason)))
+            thread::spawn(move || dispatcher.report_end(WireEnd::new(reason)))
         });
         let asking = [(); 2].map(|()| {
             let dispatcher = dispatcher.clone();
@@ -146,14 +146,14 @@ fn a_request_that_ends_as_unsent_is_never_written() {
             thread::spawn(move || {
                 let written = delivery.begin();
                 if written {
-                    delivery.done();
+                    delivery.mark_sent();
                 }
                 written
             })
         };
         let reader = {
             let dispatcher = dispatcher.clone();
-            thread::spawn(move || dispatcher.ended(WireEnd::new(EndReason::Protocol("nonsense".to_owned()))))
+            thread::spawn(move || dispatcher.report_end(WireEnd::new(EndReason::Protocol("nonsense".to_owned()))))
         };
         let response = block_on(&mut receiver.response).expect("resolved");
         reader.join().unwrap();

@@ -150,9 +150,9 @@ async fn when_the_connection_ends_every_request_fails_once_with_whether_it_was_s
         dispatcher.pending.register().unwrap(),
     );
     assert!(sent.delivery.begin());
-    sent.delivery.done();
-    dispatcher.ended(WireEnd::new(EndReason::Eof));
-    dispatcher.ended(WireEnd::new(EndReason::Closed));
+    sent.delivery.mark_sent();
+    dispatcher.report_end(WireEnd::new(EndReason::Eof));
+    dispatcher.report_end(WireEnd::new(EndReason::Closed));
     let end = WireEnd::new(EndReason::Eof);
     let fault = |sent| Fault::ended(end.clone(), sent);
     assert_eq!(result(&mut queued).await, Err(fault(Sent::No)));

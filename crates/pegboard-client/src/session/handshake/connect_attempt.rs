@@ -62,7 +62,7 @@ pub(super) struct Established {
 impl Established {
     pub(super) fn into_session(self, spec: &Spec, responder: Arc<Responder>) -> Session {
         Session {
-            peer: self.peer.masked(&spec.masker),
+            peer: self.peer.into_masked(&spec.masker),
             connection: self.connection,
             server: spec.name.clone(),
             limits: spec.limits,
@@ -186,7 +186,7 @@ impl ConnectAttempt<'_> {
         }
         connection
             .wire()
-            .established(&connection.envelope(&Request::new(method::INITIALIZE, Params::default())))
+            .on_established(&connection.envelope(&Request::new(method::INITIALIZE, Params::default())))
             .await;
         Ok(result.declaration.into_peer_info(Era::Legacy, version))
     }
@@ -240,7 +240,7 @@ impl ConnectAttempt<'_> {
         connection.set_framing(self.modern_framing());
         connection
             .wire()
-            .established(&connection.envelope(&Request::new(method::SERVER_DISCOVER, Params::default())))
+            .on_established(&connection.envelope(&Request::new(method::SERVER_DISCOVER, Params::default())))
             .await;
         result
             .declaration
@@ -308,7 +308,7 @@ pub(super) struct DiscoverResult {
 }
 
 /// All fields of `serverInfo`; only its name and version if they are too long to keep for a session.
-fn known_or_short(info: &Map<String, Value>) -> Map<String, Value> {
+fn shorten_info(info: &Map<String, Value>) -> Map<String, Value> {
     let is_short = serde_json::to_vec(info).is_ok_and(|text| text.len() <= MAX_INFO);
     let is_known = |key: &str| matches!(key, "name" | "title" | "version");
     let kept = info.iter().filter(|(key, value)| {
@@ -345,7 +345,7 @@ impl Declaration {
                 name: text(info, "name"),
                 version: text(info, "version"),
             }),
-            info_fields: info.map(known_or_short).unwrap_or_default(),
+            info_fields: info.map(shorten_info).unwrap_or_default(),
             capabilities: match self.capabilities {
                 Value::Object(capabilities) => capabilities,
                 _ => Map::new(),

@@ -10,7 +10,7 @@ use pegboard_protocol::method;
 use super::{
     PROBE_TIMEOUT,
     connect_attempt::{ConnectAttempt, DiscoverResult, Established, InitializeResult},
-    is_lost, is_modern, legacy, modern,
+    is_lost, is_modern, remember_legacy, remember_modern,
 };
 use crate::session::{
     connection::RpcConnection,
@@ -41,12 +41,12 @@ impl ConnectAttempt<'_> {
         silence: Option<Duration>,
     ) -> Result<(Established, RememberedEra), Fault> {
         match (&self.spec.era, remembered) {
-            (EraChoice::Legacy, _) => self.connect_legacy().await.map(legacy),
-            (EraChoice::Modern, _) => self.connect_modern(self.deadline).await.map(modern),
+            (EraChoice::Legacy, _) => self.connect_legacy().await.map(remember_legacy),
+            (EraChoice::Modern, _) => self.connect_modern(self.deadline).await.map(remember_modern),
             (EraChoice::Version(version), _) if is_modern(version) => {
-                self.connect_modern(self.deadline).await.map(modern)
+                self.connect_modern(self.deadline).await.map(remember_modern)
             }
-            (EraChoice::Version(_), _) => self.connect_legacy().await.map(legacy),
+            (EraChoice::Version(_), _) => self.connect_legacy().await.map(remember_legacy),
             (EraChoice::Probe, _) | (EraChoice::Auto, Some(RememberedEra::Modern | RememberedEra::Silent)) => {
                 self.discover_first().await
             }
@@ -68,12 +68,12 @@ impl ConnectAttempt<'_> {
         let fault = match self.ask_initialize_first(&connection, silence).await {
             Ok(Answered::Discover(result)) => {
                 let peer = self.complete_discovery(&mut connection, result).await;
-                return Ok(modern(Established { connection, peer }));
+                return Ok(remember_modern(Established { connection, peer }));
             }
             Ok(Answered::Initialize { result, was_probed }) => {
                 match self.complete_handshake(&mut connection, result).await {
                     Ok(peer) if !was_probed || self.is_alive(&connection).await => {
-                        return Ok(legacy(Established { connection, peer }));
+                        return Ok(remember_legacy(Established { connection, peer }));
                     }
                     Err(fault) if !was_probed || !is_lost(&fault) => fault,
                     Ok(_) | Err(_) => return self.start_again(connection).await,
@@ -83,7 +83,7 @@ impl ConnectAttempt<'_> {
         };
         match &fault.kind {
             FaultKind::Error(_) => match self.discover(&mut connection, self.probe_deadline()).await {
-                Ok(peer) => Ok(modern(Established { connection, peer })),
+                Ok(peer) => Ok(remember_modern(Established { connection, peer })),
                 Err(discover_fault) => {
                     self.is_modern_lost.store(is_lost(&discover_fault), Ordering::Relaxed);
                     connection.close().await;
@@ -93,7 +93,7 @@ impl ConnectAttempt<'_> {
             FaultKind::Ended(end) if end.reason.may_speak_other_era() && self.can_open_again() => {
                 connection.close().await;
                 let again = self.connect_modern(self.probe_deadline()).await;
-                again.map(modern).map_err(|_| fault)
+                again.map(remember_modern).map_err(|_| fault)
             }
             _ => {
                 connection.close().await;
@@ -142,7 +142,7 @@ impl ConnectAttempt<'_> {
         tracing::debug!("the server did not survive the question for its era; starting it again");
         self.is_legacy_known.store(true, Ordering::Relaxed);
         connection.close().await;
-        self.connect_legacy().await.map(legacy)
+        self.connect_legacy().await.map(remember_legacy)
     }
 
     /// Sends `server/discover`. If that is rejected, or is not answered for a while, sends `initialize` to the same process; if the process
@@ -153,7 +153,7 @@ impl ConnectAttempt<'_> {
         let answered = match self.ask_discover_first(&connection).await {
             Ok(Answered::Discover(result)) => {
                 let peer = self.complete_discovery(&mut connection, result).await;
-                return Ok(modern(Established { connection, peer }));
+                return Ok(remember_modern(Established { connection, peer }));
             }
             Ok(Answered::Initialize { result, .. }) => self.complete_handshake(&mut connection, result).await,
             Err(fault)
@@ -169,15 +169,15 @@ impl ConnectAttempt<'_> {
                 if matches!(&fault.kind, FaultKind::Ended(end) if !end.reason.may_speak_other_era()) {
                     return Err(fault);
                 }
-                return self.connect_legacy().await.map(legacy);
+                return self.connect_legacy().await.map(remember_legacy);
             }
         };
         match answered {
-            Ok(peer) => Ok(legacy(Established { connection, peer })),
+            Ok(peer) => Ok(remember_legacy(Established { connection, peer })),
             Err(fault) => {
                 connection.close().await;
                 if matches!(fault.kind, FaultKind::Ended(_)) {
-                    self.connect_legacy().await.map(legacy)
+                    self.connect_legacy().await.map(remember_legacy)
                 } else {
                     Err(fault)
                 }

@@ -110,7 +110,7 @@ impl Lanes {
     }
 
     /// Notes that a question of a lane was answered or dropped.
-    pub(super) fn answered(&mut self, number: u64) {
+    pub(super) fn note_answer(&mut self, number: u64) {
         if let Some(lane) = self.lanes.iter_mut().find(|lane| lane.number == number) {
             lane.asked -= 1;
             self.held -= 1;

@@ -39,7 +39,7 @@ impl RequestParams {
     }
 
     /// Sets the server's name for the request. One that is too long to be a name is ignored.
-    pub(in crate::session) fn named(mut self, name: Option<String>) -> Self {
+    pub(in crate::session) fn with_name(mut self, name: Option<String>) -> Self {
         self.name = name.filter(|name| !name.is_empty() && name.len() <= MAX_NAME);
         self
     }

@@ -102,7 +102,7 @@ impl Responder {
     }
 
     /// The host that answers for a caller.
-    pub(in crate::session) fn asked<'a>(&'a self, on_behalf: OnBehalf<'a>) -> Asked<'a> {
+    pub(in crate::session) fn select_host<'a>(&'a self, on_behalf: OnBehalf<'a>) -> Asked<'a> {
         Asked {
             host: on_behalf.host.unwrap_or(&self.host),
             caller: Some(on_behalf.caller),
@@ -112,7 +112,7 @@ impl Responder {
     }
 
     pub(in crate::session) fn offers_url_elicitation(&self, on_behalf: OnBehalf<'_>) -> bool {
-        self.offers().has(Offers::PAGES) && self.asked(on_behalf).offers(Offers::PAGES)
+        self.offers().has(Offers::PAGES) && self.select_host(on_behalf).offers(Offers::PAGES)
     }
 
     /// Responds to a request that the server sends by itself. Starts a task if the request asks for one.
@@ -135,14 +135,14 @@ impl Responder {
         };
         let asked = match attribution {
             // The handshake did not declare it, whatever the host of a view offers.
-            _ if !self.offers().has(needed) => return Err(not_offered()),
+            _ if !self.offers().has(needed) => return Err(not_offered_error()),
             // The roots of the config are the same for all callers.
             Attribution::Rejected(why) if needed.are_any() && !(needed == Offers::ROOTS && self.has_roots()) => {
                 tracing::warn!(server = %self.server, why, "a question of the server is rejected");
                 return Err((code::INTERNAL_ERROR, (*why).to_owned()));
             }
-            Attribution::Call(owner) => self.asked_for(owner),
-            Attribution::Connection | Attribution::Rejected(_) => self.asked_for_none(),
+            Attribution::Call(owner) => self.select_host_of_call(owner),
+            Attribution::Connection | Attribution::Rejected(_) => self.select_own_host(),
         };
         if needed.allow_tasks() && asked.offers(needed) && is_task(&request.params) {
             return self.start_task(method, request, attribution.clone());
@@ -150,7 +150,7 @@ impl Responder {
         self.respond_directly(method, request, asked).await
     }
 
-    fn asked_for<'a>(&'a self, owner: &'a CallOwner) -> Asked<'a> {
+    fn select_host_of_call<'a>(&'a self, owner: &'a CallOwner) -> Asked<'a> {
         Asked {
             host: owner.host().unwrap_or(&self.host),
             caller: Some(owner.caller()),
@@ -159,7 +159,7 @@ impl Responder {
         }
     }
 
-    fn asked_for_none(&self) -> Asked<'_> {
+    fn select_own_host(&self) -> Asked<'_> {
         Asked {
             host: &self.host,
             caller: None,
@@ -180,7 +180,7 @@ impl Responder {
 
     async fn call_host(&self, method: &str, request: RequestParams, asked: Asked<'_>) -> Result<Value, ErrorResponse> {
         let RequestParams { params, order, name } = request;
-        let params = self.masked(params);
+        let params = self.mask_params(params);
         let name = name.map(|name| self.masker.text(&name).into_owned());
         let asked = Asked {
             name: name.as_deref(),
@@ -193,7 +193,7 @@ impl Responder {
             method::ROOTS_LIST if self.has_roots() => Ok(json!({ "roots": &*self.desired_state.roots() })),
             method::ELICITATION_CREATE if asked.offers(Offers::ELICITATION) => self.elicit(asked, params, &order).await,
             method::SAMPLING_CREATE_MESSAGE if asked.offers(Offers::SAMPLING) => self.sample(asked, params).await,
-            _ => Err(not_offered()),
+            _ => Err(not_offered_error()),
         }
     }
 
@@ -289,8 +289,8 @@ impl Responder {
         let (worker, method) = (self.without_tasks(), method.to_owned());
         self.tasks.start(async move {
             let asked = match &attribution {
-                Attribution::Call(owner) => worker.asked_for(owner),
-                Attribution::Connection | Attribution::Rejected(_) => worker.asked_for_none(),
+                Attribution::Call(owner) => worker.select_host_of_call(owner),
+                Attribution::Connection | Attribution::Rejected(_) => worker.select_own_host(),
             };
             let responding = Box::pin(worker.respond_directly(&method, request, asked));
             until_ended(&attribution, responding).await
@@ -314,7 +314,7 @@ impl Responder {
         params: Value,
         asked: Asked<'_>,
     ) -> Result<(ElicitAnswer, Option<String>), ErrorResponse> {
-        let params = self.masked(params);
+        let params = self.mask_params(params);
         let request = elicitation::parse(params.clone(), &[], true)?;
         if request.url.is_none() {
             return Err((code::INVALID_PARAMS, "`url` is missing".to_owned()));
@@ -336,7 +336,7 @@ impl Responder {
 
     /// Masks the secrets in what a user or a model is about to see. In a URL only known secrets are masked, because a pattern match would
     /// break it.
-    fn masked(&self, mut params: Value) -> Value {
+    fn mask_params(&self, mut params: Value) -> Value {
         let url = params.get_mut("url").map(Value::take);
         let id = params.get_mut("elicitationId").map(Value::take);
         self.masker.current().value(&mut params);
@@ -351,7 +351,7 @@ impl Responder {
     }
 }
 
-fn not_offered() -> ErrorResponse {
+fn not_offered_error() -> ErrorResponse {
     (code::METHOD_NOT_FOUND, "this client does not offer that".to_owned())
 }
 

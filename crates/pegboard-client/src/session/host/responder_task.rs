@@ -47,7 +47,7 @@ impl ResponderTask {
                 biased;
                 Some(ended) = asked.join_next_with_id() => {
                     let task = ended.map_or_else(|error| error.id(), |(id, ())| id);
-                    lane_of.remove(&task).into_iter().for_each(|lane| lanes.answered(lane));
+                    lane_of.remove(&task).into_iter().for_each(|lane| lanes.note_answer(lane));
                     continue;
                 }
                 Some(_) = quick.join_next() => continue,
@@ -72,7 +72,7 @@ impl ResponderTask {
 async fn respond(responder: Arc<Responder>, request: ServerRequest, wire: Arc<dyn Wire>) {
     // An id that is a string may be meant as a name; a number is none.
     let name = serde_json::from_str(&request.id).ok();
-    let params = RequestParams::parse(request.params.as_deref()).named(name);
+    let params = RequestParams::parse(request.params.as_deref()).with_name(name);
     let responding = responder.respond(&request.method, params, &request.attribution);
     let result = tokio::select! {
         biased;
@@ -103,9 +103,9 @@ async fn send(
     let body = json_rpc::response(&request.id, result);
     if trace::is_enabled() {
         if responder.is_slow(&request.method) {
-            trace::sent_user_input(&responder.server, &request.method, body.len());
+            trace::log_sent_user_input(&responder.server, &request.method, body.len());
         } else {
-            trace::sent(&responder.server, &responder.masker, &body);
+            trace::log_sent(&responder.server, &responder.masker, &body);
         }
     }
     let (taken, accepted) = oneshot::channel();

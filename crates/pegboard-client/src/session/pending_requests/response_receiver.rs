@@ -38,7 +38,7 @@ impl ResponseReceiver {
             let received = match tokio::time::timeout_at(due, &mut self.response).await {
                 Ok(received) => Some(received),
                 // Boxed, because it is rare and would enlarge the future of every call.
-                Err(_) => Box::pin(self.received_before_timer(due)).await,
+                Err(_) => Box::pin(self.receive_before_timer(due)).await,
             };
             if let Some(received) = received {
                 return Ok(received.unwrap_or_else(|_| {
@@ -62,7 +62,7 @@ impl ResponseReceiver {
 
     /// Returns the response if it arrived although the timer that was due at `due` has fired. After this process was stopped, both are ready at
     /// once, and the timer may be polled before the reader of the wire.
-    async fn received_before_timer(&mut self, due: Instant) -> Option<Received> {
+    async fn receive_before_timer(&mut self, due: Instant) -> Option<Received> {
         if due.elapsed() < STOPPED {
             tokio::task::yield_now().await;
             return match self.response.try_recv() {

@@ -27,7 +27,7 @@ impl Landlock {
     }
 
     /// Parts that this kernel does not know, and why.
-    pub(super) fn missing(&self) -> impl Iterator<Item = (&'static str, &'static str)> {
+    pub(super) fn missing_parts(&self) -> impl Iterator<Item = (&'static str, &'static str)> {
         let parts = [
             (ABI::V3, "truncation of files", "needs Linux 6.2 or later"),
             (ABI::V6, "signals and abstract sockets", "need Linux 6.12 or later"),

@@ -98,10 +98,10 @@ fn mask(plan: &SandboxPlan) -> std::io::Result<()> {
     let private = MsFlags::MS_REC | MsFlags::MS_PRIVATE;
     mount(None::<&str>, "/", None::<&str>, private, None::<&str>)?;
     let allowed = plan.paths();
-    let masked = masked(plan.home.as_deref(), &allowed);
+    let masked = folders_to_mask(plan.home.as_deref(), &allowed);
     let links: Vec<_> = plan.named_paths().flat_map(|path| links_on(path)).collect();
     let mut kept: Vec<(PathBuf, File)> = Vec::new();
-    for path in outermost(allowed) {
+    for path in keep_outermost(allowed) {
         if masked.iter().any(|mask| path.starts_with(mask)) {
             let file = openat(CWD, &path, OFlags::PATH | OFlags::CLOEXEC, Mode::empty())?;
             kept.push((path, File::from(file)));
@@ -134,7 +134,7 @@ fn mask(plan: &SandboxPlan) -> std::io::Result<()> {
 }
 
 /// The folders to mask, outer ones first. One that the plan allows as a whole is not masked.
-fn masked(home: Option<&Path>, allowed: &[PathBuf]) -> Vec<PathBuf> {
+fn folders_to_mask(home: Option<&Path>, allowed: &[PathBuf]) -> Vec<PathBuf> {
     let folders = MASKED.iter().map(PathBuf::from).chain(home.map(PathBuf::from));
     let folders = folders.filter(|folder| folder.parent().is_some());
     let mut folders: Vec<PathBuf> = folders
@@ -145,7 +145,7 @@ fn masked(home: Option<&Path>, allowed: &[PathBuf]) -> Vec<PathBuf> {
 }
 
 /// The paths without those that are below another one.
-fn outermost(mut paths: Vec<PathBuf>) -> Vec<PathBuf> {
+fn keep_outermost(mut paths: Vec<PathBuf>) -> Vec<PathBuf> {
     paths.sort_by_key(|path| path.components().count());
     let mut kept: Vec<PathBuf> = Vec::new();
     for path in paths {
@@ -167,16 +167,16 @@ mod tests {
     #[test]
     fn folders_of_others_are_masked_unless_they_are_allowed() {
         let home = Some(Path::new("/home/me"));
-        let all = masked(home, &paths(&["/usr", "/home/me/project"]));
+        let all = folders_to_mask(home, &paths(&["/usr", "/home/me/project"]));
         assert_eq!(all, paths(&["/run", "/tmp", "/dev/shm", "/var/tmp", "/home/me"]));
-        let some = masked(home, &paths(&["/tmp", "/home/me", "/run/user/1000"]));
+        let some = folders_to_mask(home, &paths(&["/tmp", "/home/me", "/run/user/1000"]));
         assert_eq!(some, paths(&["/run", "/dev/shm", "/var/tmp"]));
-        assert_eq!(masked(Some(Path::new("/")), &[]).len(), MASKED.len());
+        assert_eq!(folders_to_mask(Some(Path::new("/")), &[]).len(), MASKED.len());
     }
 
     #[test]
     fn a_folder_in_a_folder_that_is_kept_is_not_kept_twice() {
-        let kept = outermost(paths(&["/tmp/a/b", "/tmp/a", "/tmp/ab", "/tmp/a"]));
+        let kept = keep_outermost(paths(&["/tmp/a/b", "/tmp/a", "/tmp/ab", "/tmp/a"]));
         assert_eq!(kept, paths(&["/tmp/a", "/tmp/ab"]));
     }
 }

@@ -138,7 +138,7 @@ impl SandboxPlan {
                 .any(|path| is_wide(path) || is_hidden(path))
         };
         // A server must not widen its sandbox by links or first lines of scripts in folders that it may write. Those are readable anyway.
-        let write = outer(&existing(&command.sandbox.write)?);
+        let write = keep_outer(&check_existing(&command.sandbox.write)?);
         let is_writable = |path: &Path| write.iter().any(|folder| is_in(path, folder));
         let trusted = files.iter().take_while(|file| !is_writable(file));
         for file in trusted.flat_map(|file| [file.clone(), resolve(file)]) {
@@ -146,7 +146,7 @@ impl SandboxPlan {
         }
         let trusted = Some(cwd).filter(|cwd| !is_writable(cwd)).map(resolve);
         read.extend(trusted.filter(|cwd| !is_wide(cwd)));
-        let named = existing(&command.sandbox.read)?;
+        let named = check_existing(&command.sandbox.read)?;
         read.extend(named.into_iter().filter(|path| !is_writable(path)));
         // A strict sandbox has a mount of its own, unless it may fall back to a basic one.
         let may_be_basic = *level == SandboxLevel::Basic || !*require;
@@ -190,7 +190,7 @@ impl SandboxPlan {
 }
 
 /// The paths without those that are in another one.
-fn outer(paths: &[PathBuf]) -> Vec<PathBuf> {
+fn keep_outer(paths: &[PathBuf]) -> Vec<PathBuf> {
     let is_inner = |path: &PathBuf| paths.iter().any(|other| other != path && is_in(path, other));
     paths.iter().filter(|path| !is_inner(path)).cloned().collect()
 }
@@ -206,7 +206,7 @@ fn is_hidden_in(path: &Path, home: &Path) -> bool {
 }
 
 /// The paths, if all of them exist: Landlock and mounts need that.
-fn existing(paths: &[PathBuf]) -> Result<Vec<PathBuf>, MissingPath> {
+fn check_existing(paths: &[PathBuf]) -> Result<Vec<PathBuf>, MissingPath> {
     let exists = |path: &PathBuf| match path.canonicalize() {
         // The server may know it by a path through symbolic links, which a strict sandbox creates again.
         Ok(real) => Ok(std::path::absolute(path).unwrap_or(real)),

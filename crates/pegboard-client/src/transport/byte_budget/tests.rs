@@ -7,16 +7,16 @@ async fn small_messages_need_no_permit_and_large_ones_release_theirs() {
     let budget = ByteBudget::new(4 * MIB);
     let mut permit = ReadPermit::new(budget.quota(MIB));
     permit.reserve(FREE_BYTES - 1, MIB).await.unwrap();
-    assert_eq!(budget.used(), 0);
+    assert_eq!(budget.used_bytes(), 0);
     permit.reserve(FREE_BYTES, MIB).await.unwrap();
-    assert_eq!(budget.used(), MIB, "as much as it may become");
+    assert_eq!(budget.used_bytes(), MIB, "as much as it may become");
     let message = permit.complete(Bytes::from(vec![b'x'; 100_000]));
-    assert_eq!(budget.used(), 100_000_usize.next_multiple_of(UNIT));
+    assert_eq!(budget.used_bytes(), 100_000_usize.next_multiple_of(UNIT));
     let part = message.slice(10..20);
     drop(message);
-    assert!(budget.used() > 0, "a part of it is still held");
+    assert!(budget.used_bytes() > 0, "a part of it is still held");
     drop(part);
-    assert_eq!(budget.used(), 0);
+    assert_eq!(budget.used_bytes(), 0);
 }
 
 /// A message of a connection, as it was read.
@@ -37,7 +37,11 @@ async fn what_clients_hold_does_not_keep_its_connection_from_being_read() {
         budget.hand_over(&message);
         held.push(message);
     }
-    assert_eq!(budget.used(), 8 * MIB, "the messages are counted as long as they exist");
+    assert_eq!(
+        budget.used_bytes(),
+        8 * MIB,
+        "the messages are counted as long as they exist"
+    );
     assert!(!budget.is_full_of_results());
     let read: Vec<_> = [(); 4].map(|()| quota.try_acquire(MIB).unwrap()).into();
     assert!(quota.try_acquire(MIB).is_err(), "its own quarter is as it was");
@@ -51,7 +55,7 @@ async fn what_clients_hold_does_not_keep_its_connection_from_being_read() {
     assert!(!budget.is_full_of_results());
     budget.hand_over(&vec![b'x'; MIB]);
     drop((held, refused));
-    assert_eq!(budget.used(), 0);
+    assert_eq!(budget.used_bytes(), 0);
     let again: Vec<_> = [(); 4].map(|()| quota.try_acquire(MIB).unwrap()).into();
     assert_eq!(again.len(), 4, "nothing was released twice");
     assert!(quota.try_acquire(MIB).is_err());
@@ -62,12 +66,12 @@ async fn a_connection_cannot_take_all_and_its_neighbours_go_on() {
     let budget = ByteBudget::new(16 * MIB);
     let greedy = budget.quota(100 * MIB);
     let held = greedy.acquire(100 * MIB).await.unwrap();
-    assert_eq!(budget.used(), 4 * MIB);
+    assert_eq!(budget.used_bytes(), 4 * MIB);
     assert_eq!(greedy.acquire(MIB).await.unwrap_err().limit, 16 * MIB);
     let neighbour = budget.quota(MIB);
     let theirs = neighbour.acquire(MIB).await.unwrap();
     drop((held, theirs));
-    assert_eq!(budget.used(), 0);
+    assert_eq!(budget.used_bytes(), 0);
 }
 
 #[tokio::test(start_paused = true)]
@@ -85,7 +89,7 @@ async fn a_message_that_takes_too_long_yields_only_if_others_wait() {
     slow.release();
     assert_eq!(waiting.await.unwrap(), Ok(()));
     drop(others);
-    assert_eq!(budget.used(), 0);
+    assert_eq!(budget.used_bytes(), 0);
 }
 
 #[tokio::test(start_paused = true)]
@@ -110,13 +114,13 @@ fn a_permit_grows_and_shrinks_with_the_total_of_many_small_messages() {
     let mut permit = None;
     for bytes in (0..=MIB).step_by(300) {
         quota.try_grow(&mut permit, bytes).unwrap();
-        assert_eq!(budget.used(), bytes.next_multiple_of(UNIT));
+        assert_eq!(budget.used_bytes(), bytes.next_multiple_of(UNIT));
     }
     assert!(quota.try_grow(&mut permit, MIB + UNIT).is_err());
     shrink(&mut permit, 10_000);
-    assert_eq!(budget.used(), 3 * UNIT);
+    assert_eq!(budget.used_bytes(), 3 * UNIT);
     shrink(&mut permit, 0);
-    assert_eq!(budget.used(), 0);
+    assert_eq!(budget.used_bytes(), 0);
 }
 
 #[tokio::test(start_paused = true)]
@@ -129,5 +133,5 @@ async fn a_budget_can_be_raised() {
     assert!(more.try_acquire(MIB).unwrap().is_some());
     assert!(more.try_acquire(0).unwrap().is_none());
     drop(held);
-    assert_eq!((budget.used(), budget.limit()), (0, 5 * MIB));
+    assert_eq!((budget.used_bytes(), budget.limit()), (0, 5 * MIB));
 }

@@ -182,7 +182,7 @@ impl HttpSession {
         let mut permit = ReadPermit::new(self.incoming.clone());
         let (mut has_data, mut has_message) = (false, false);
         let failure = loop {
-            let chunk = match http_client::next_chunk(&mut response, &permit, parser.held()).await {
+            let chunk = match http_client::next_chunk(&mut response, &permit, parser.held_bytes()).await {
                 Ok(Some(chunk)) => chunk,
                 Ok(None) => {
                     break WireFailure::new(
@@ -213,7 +213,7 @@ impl HttpSession {
                 let text = format!("an event is larger than {limit} bytes");
                 break WireFailure::new(FailureKind::TooLarge, Sent::Maybe, text);
             }
-            if let Err(no_room) = permit.reserve(parser.held(), limit).await {
+            if let Err(no_room) = permit.reserve(parser.held_bytes(), limit).await {
                 break http_client::no_room(no_room);
             }
         };

@@ -61,7 +61,7 @@ impl HttpSession {
             open.is_empty()
         };
         if let (Some(id), Err(failure)) = (id, &result) {
-            self.inbox.failed(id, failure.clone());
+            self.inbox.report_failure(id, failure.clone());
         }
         self.request_ended.notify_one();
         if let Some(taken) = taken {
@@ -76,7 +76,8 @@ impl HttpSession {
             }
             tokio::time::sleep(FINISH_TIMEOUT).await;
         }
-        self.inbox.ended(WireEnd::new(EndReason::Replaced(reason.to_owned())));
+        self.inbox
+            .report_end(WireEnd::new(EndReason::Replaced(reason.to_owned())));
     }
 
     /// Why the session was over before the request began, if it was. Such a request is not posted: the response that ended the session may

@@ -27,10 +27,10 @@ impl Inbox for Failures {
     fn waits_for(&self, _id: u64) -> bool {
         true
     }
-    fn failed(&self, _id: u64, failure: WireFailure) {
+    fn report_failure(&self, _id: u64, failure: WireFailure) {
         let _ = self.0.try_send(failure);
     }
-    fn ended(&self, _end: WireEnd) {}
+    fn report_end(&self, _end: WireEnd) {}
 }
 
 /// Ignores everything.
@@ -44,8 +44,8 @@ impl Inbox for Ignoring {
     fn waits_for(&self, _id: u64) -> bool {
         false
     }
-    fn failed(&self, _id: u64, _failure: WireFailure) {}
-    fn ended(&self, _end: WireEnd) {}
+    fn report_failure(&self, _id: u64, _failure: WireFailure) {}
+    fn report_end(&self, _end: WireEnd) {}
 }
 
 #[tokio::test]

@@ -34,7 +34,7 @@ impl MessageBody {
     }
 
     /// Creates the body of a message that an earlier request has already sent, and that the server redirected.
-    pub(super) fn resent(bytes: Bytes) -> Self {
+    pub(super) fn for_resend(bytes: Bytes) -> Self {
         Self { bytes, delivery: None }
     }
 }

@@ -34,11 +34,11 @@ impl Inbox for Failures {
     fn waits_for(&self, _id: u64) -> bool {
         false
     }
-    fn failed(&self, id: u64, failure: WireFailure) {
+    fn report_failure(&self, id: u64, failure: WireFailure) {
         assert_eq!(failure.sent, Sent::No);
         self.0.lock().push(id);
     }
-    fn ended(&self, _end: WireEnd) {}
+    fn report_end(&self, _end: WireEnd) {}
 }
 
 /// Accepts `left` bytes, three at a time, and then fails. Another thread may run at each write.

@@ -174,7 +174,7 @@ impl Noise {
         self.bytes += line.len();
         if self.lines == 1 {
             // Masked before it is truncated: half a secret would not be recognised.
-            let shown = inbox.shown(&String::from_utf8_lossy(&line[..line.len().min(MAX_INSPECTED)]));
+            let shown = inbox.mask_output(&String::from_utf8_lossy(&line[..line.len().min(MAX_INSPECTED)]));
             self.first_line = shown[..shown.floor_char_boundary(200)].to_owned();
             tracing::warn!(target: "pegboard::stdout_noise", server = inbox.server(), line = %self.first_line.escape_debug(), "the server prints text where messages belong");
         }

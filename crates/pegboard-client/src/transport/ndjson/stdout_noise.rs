@@ -15,7 +15,7 @@ impl StdoutNoise {
     /// Replaces the text. `unfinished` is what was read of a line that has no newline yet.
     pub(super) fn record(&self, first_line: &str, unfinished: &[u8], inbox: &dyn Inbox) {
         // Masked before it is truncated: half a secret would not be recognised.
-        let unfinished = inbox.shown(&String::from_utf8_lossy(
+        let unfinished = inbox.mask_output(&String::from_utf8_lossy(
             &unfinished[..unfinished.len().min(MAX_INSPECTED)],
         ));
         let unfinished = &unfinished[..unfinished.floor_char_boundary(200)];

@@ -35,8 +35,8 @@ impl Inbox for Recorder {
     fn waits_for(&self, _id: u64) -> bool {
         false
     }
-    fn failed(&self, _id: u64, _failure: WireFailure) {}
-    fn ended(&self, _end: WireEnd) {}
+    fn report_failure(&self, _id: u64, _failure: WireFailure) {}
+    fn report_end(&self, _end: WireEnd) {}
 }
 
 async fn read(input: &[u8], limit: usize) -> (Vec<String>, Vec<(String, String)>, EndReason) {
@@ -67,8 +67,8 @@ impl Inbox for Kept {
     fn waits_for(&self, _id: u64) -> bool {
         false
     }
-    fn failed(&self, _id: u64, _failure: WireFailure) {}
-    fn ended(&self, _end: WireEnd) {}
+    fn report_failure(&self, _id: u64, _failure: WireFailure) {}
+    fn report_end(&self, _end: WireEnd) {}
 }
 
 fn feed(lines: &mut LineSplitter, mut bytes: &[u8], inbox: &dyn Inbox) {

@@ -59,7 +59,7 @@ impl WriteBatch {
         for (end, message) in self.messages.drain(..) {
             let is_written = written >= end;
             if is_written {
-                message.delivery.done();
+                message.delivery.mark_sent();
             } else {
                 message.delivery.undo();
             }

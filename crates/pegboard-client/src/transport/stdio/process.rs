@@ -107,7 +107,7 @@ impl Process {
         match &self.sandbox {
             SandboxState::None => None,
             SandboxState::Lacking { requested, why } => {
-                let mut status = SandboxStatus::requested(requested.as_str());
+                let mut status = SandboxStatus::from_requested(requested.as_str());
                 status.in_force = Some(SandboxLevel::Off.as_str());
                 status.missing = vec![(*why).to_owned()];
                 Some(status)

@@ -17,8 +17,8 @@ impl Inbox for IgnoringInbox {
     fn waits_for(&self, _id: u64) -> bool {
         false
     }
-    fn failed(&self, _id: u64, _failure: WireFailure) {}
-    fn ended(&self, _end: WireEnd) {}
+    fn report_failure(&self, _id: u64, _failure: WireFailure) {}
+    fn report_end(&self, _end: WireEnd) {}
 }
 
 async fn socket(stream: DuplexStream, role: Role) -> WebSocketStream<DuplexStream> {

@@ -89,7 +89,7 @@ impl Embedding<'_> {
         let length = schema.as_str().len();
         let fits = length <= MAX_SCHEMA && length <= self.left;
         let embedded = match fits {
-            true => tool_schema::embedded(&schema.value(), key),
+            true => tool_schema::embed_schema(&schema.value(), key),
             false => None,
         };
         match embedded {

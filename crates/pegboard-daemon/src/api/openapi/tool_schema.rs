@@ -25,7 +25,7 @@ const MAX_COMPONENTS: usize = 256;
 const MAX_PARTS: usize = 100_000;
 
 /// The components that a schema becomes, the first with the name `key`; `None` if it cannot be part of a document.
-pub(super) fn embedded(schema: &Value, key: &str) -> Option<Vec<(String, Value)>> {
+pub(super) fn embed_schema(schema: &Value, key: &str) -> Option<Vec<(String, Value)>> {
     let mut embedding = Embedding {
         root: schema,
         key,
@@ -110,7 +110,7 @@ impl<'s> Embedding<'s> {
     fn decode(&self, pointer: &str) -> Option<String> {
         match self.root.pointer(pointer) {
             Some(_) => Some(pointer.to_owned()),
-            None => decoded(pointer),
+            None => decode_percent(pointer),
         }
     }
 
@@ -202,7 +202,7 @@ fn is_plain_value(value: &Value, schema: &Object) -> bool {
     has_type && schema.keys().all(is_plain)
 }
 
-fn decoded(text: &str) -> Option<String> {
+fn decode_percent(text: &str) -> Option<String> {
     let mut bytes = Vec::with_capacity(text.len());
     let mut rest = text.bytes();
     while let Some(byte) = rest.next() {
@@ -222,7 +222,7 @@ mod tests {
     use super::*;
 
     fn embed(schema: &Value) -> Option<Value> {
-        let components = embedded(schema, "t.input")?;
+        let components = embed_schema(schema, "t.input")?;
         Some(components.into_iter().collect::<Object>().into())
     }
 

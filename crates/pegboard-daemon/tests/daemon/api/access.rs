@@ -196,7 +196,7 @@ async fn a_token_without_a_view_sees_the_rest_of_the_board() {
 #[tokio::test]
 async fn queues_and_failed_reloads_are_shown_to_tokens_without_a_view_only() {
     let fixture = Fixture::with_settings("[queues]\nshared = 2\n").await;
-    let _ = fixture.reloads.failed("it has errors", Some("line 3"));
+    let _ = fixture.reloads.note_failed("it has errors", Some("line 3"));
     for (who, path, is_shown) in [
         (Who::Read, "servers", true),
         (Who::Operator, "servers", true),

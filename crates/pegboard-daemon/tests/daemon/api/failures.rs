@@ -269,18 +269,18 @@ async fn a_config_that_is_not_in_effect_is_shown_everywhere_until_it_is() {
         stage,
     };
     case.assert_shown(false, "before").await;
-    case.stage.reloads.failed("it has errors", Some("line 3"));
+    case.stage.reloads.note_failed("it has errors", Some("line 3"));
     case.assert_shown(true, "during").await;
-    case.stage.reloads.applied();
+    case.stage.reloads.note_applied();
     case.assert_shown(false, "after").await;
 
     (case.name, case.warning) = ("a server was not replaced", "config:server:kept".to_owned());
     let note = ReloadNote::for_server("kept".parse().unwrap(), "its new settings do not work");
-    case.stage.reloads.applied_with(&[note], Default::default());
+    case.stage.reloads.note_applied_with(&[note], Default::default());
     case.assert_shown(true, "during").await;
     let health = case.stage.get_json("/health").await;
     assert_eq!(health["reload"]["notes"][0]["server"], "kept", "{health}");
-    case.stage.reloads.applied();
+    case.stage.reloads.note_applied();
     case.assert_shown(false, "after").await;
 }
 

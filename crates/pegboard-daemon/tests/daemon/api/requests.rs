@@ -105,7 +105,7 @@ async fn a_reload_that_failed_is_told_to_its_caller_and_in_the_warnings() {
     let path = format!("{API}/reload");
     let ((status, text), ()) = tokio::join!(fixture.post(Who::Nobody, &path, ""), async {
         let request = requests.next().await;
-        request.answer(Err(reloads.failed("it has errors", Some("line 3"))));
+        request.answer(Err(reloads.note_failed("it has errors", Some("line 3"))));
     });
     assert_eq!(status, 409);
     assert_eq!(json(&text)["hint"], "line 3");
@@ -117,7 +117,7 @@ async fn a_reload_that_failed_is_told_to_its_caller_and_in_the_warnings() {
     assert!(is_told().await);
     let ((status, _), ()) = tokio::join!(fixture.post(Who::Nobody, &path, ""), async {
         let request = requests.next().await;
-        reloads.applied();
+        reloads.note_applied();
         request.answer(Ok(()));
     });
     assert_eq!(status, 200);

@@ -46,7 +46,7 @@ impl Resource<'_> {
     }
 
     /// The same for a request that the rule of the token does not allow.
-    pub(crate) fn insufficient(&self) -> Option<HeaderValue> {
+    pub(crate) fn scope_challenge(&self) -> Option<HeaderValue> {
         const CHALLENGE: &str = concat!(
             r#"Bearer realm="pegboard", error="insufficient_scope", "#,
             r#"error_description="the rule of this gateway for the access token does not allow the request""#

@@ -31,7 +31,7 @@ enum First {
 }
 
 /// Answers a modern request. Closing the stream cancels it.
-pub(super) async fn modern(mut running: Running, accepts: Accepts) -> HttpResponse {
+pub(super) async fn answer_modern(mut running: Running, accepts: Accepts) -> HttpResponse {
     let first = match first(&mut running, accepts).await {
         First::Done(Some(answer)) if accepts.json => return response::message(&answer, true),
         First::Done(answer) => return last(answer, accepts),
@@ -43,7 +43,7 @@ pub(super) async fn modern(mut running: Running, accepts: Accepts) -> HttpRespon
 }
 
 /// Answers a legacy request. Once the client has the id of an event it can come back, so that a broken stream does not cancel.
-pub(super) async fn legacy(mut running: Running, session: InUse, accepts: Accepts) -> HttpResponse {
+pub(super) async fn answer_legacy(mut running: Running, session: InUse, accepts: Accepts) -> HttpResponse {
     let first = match first(&mut running, accepts).await {
         First::Done(answer) => {
             return match answer {
@@ -58,11 +58,11 @@ pub(super) async fn legacy(mut running: Running, session: InUse, accepts: Accept
     if let Some(first) = first {
         stream.push(first);
     }
-    resumable(&stream, session)
+    respond_resumable(&stream, session)
 }
 
 /// The response with a stream that the client can resume.
-pub(super) fn resumable(stream: &Arc<ReplayStream>, session: InUse) -> HttpResponse {
+pub(super) fn respond_resumable(stream: &Arc<ReplayStream>, session: InUse) -> HttpResponse {
     // Earlier versions know no event without a message.
     let is_primed = session.0.peer.version() >= Some(Version::V2025_11_25);
     let reader = stream.read(Some(0), is_primed);
@@ -75,7 +75,7 @@ pub(super) fn resumable(stream: &Arc<ReplayStream>, session: InUse) -> HttpRespo
         events = events.first(event_frame::priming(id));
     }
     let mut response = response::events(events);
-    response.body_mut().held().session = Some(session);
+    response.body_mut().held_mut().session = Some(session);
     response
 }
 

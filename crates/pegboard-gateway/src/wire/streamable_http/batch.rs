@@ -5,7 +5,7 @@ use std::task::{Context, Poll};
 use http::StatusCode;
 use pegboard_protocol::code;
 
-use super::answer::{receive, refuse, resumable};
+use super::answer::{receive, refuse, respond_resumable};
 use crate::{
     protocol::{Broken, Message, Outgoing, RpcError, RunStep, Running},
     wire::{
@@ -47,7 +47,7 @@ pub(super) async fn answer(session: InUse, batch: Vec<Result<Message, Broken>>, 
             .into_iter()
             .chain(message)
             .for_each(|message| stream.push(message));
-        return resumable(&stream, session);
+        return respond_resumable(&stream, session);
     }
     if answers.is_empty() {
         return response::empty(StatusCode::ACCEPTED);

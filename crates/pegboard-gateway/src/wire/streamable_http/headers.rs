@@ -6,9 +6,12 @@ use std::{
 };
 
 use http::{HeaderMap, HeaderName};
-use pegboard_protocol::{code, header, meta, method};
+use pegboard_protocol::{
+    code, header, meta,
+    method::{self, RequestMethod},
+};
 
-use crate::protocol::{Request, RpcError, Version, unsupported};
+use crate::protocol::{Request, RpcError, Version, unsupported_version_error};
 
 pub(super) const SESSION_ID: HeaderName = HeaderName::from_static(header::SESSION_ID);
 pub(super) const LAST_EVENT_ID: HeaderName = HeaderName::from_static(header::LAST_EVENT_ID);
@@ -51,7 +54,7 @@ pub(super) fn check(headers: &HeaderMap, request: &Request) -> Result<Arc<Vec<(S
     let Some(in_body) = request.params.meta(meta::PROTOCOL_VERSION) else {
         // The endpoint refuses it.
         return match version {
-            Some(named) if Version::parse(named).is_none() => Err(unsupported(named)),
+            Some(named) if Version::parse(named).is_none() => Err(unsupported_version_error(named)),
             _ => Ok(NONE.clone()),
         };
     };
@@ -68,10 +71,8 @@ pub(super) fn check(headers: &HeaderMap, request: &Request) -> Result<Arc<Vec<(S
 
 /// Checks that a request names what it is about as its header does.
 fn check_name(headers: &HeaderMap, request: &Request) -> Result<(), RpcError> {
-    let key = match &*request.method {
-        method::TOOLS_CALL | method::PROMPTS_GET => "name",
-        method::RESOURCES_READ => "uri",
-        _ => return Ok(()),
+    let Some(key) = RequestMethod::find(&request.method).and_then(|known| known.subject) else {
+        return Ok(());
     };
     let Some(in_body) = request.params.text(key) else {
         return Err(RpcError::invalid_params(format!("`{key}` is missing or not a string")));

@@ -122,7 +122,7 @@ impl Layout {
     }
 
     /// The last dotted key that makes a table which holds this path, and the path of that table.
-    pub(super) fn dotted<'a>(&self, path: &'a [&'a str]) -> Option<(&Entry, &'a [&'a str])> {
+    pub(super) fn find_dotted<'a>(&self, path: &'a [&'a str]) -> Option<(&Entry, &'a [&'a str])> {
         (1..path.len()).rev().find_map(|length| {
             let table = &path[..length];
             let entry = self.entries.iter().rfind(|entry| {
@@ -168,24 +168,24 @@ impl Layout {
                 *known = at.min(*known);
             }
         }
-        Self::ordered(value, &mut Vec::new(), &first)
+        Self::order_tree(value, &mut Vec::new(), &first)
     }
 
-    fn ordered(value: &Toml, path: &mut Vec<String>, first: &First<'_>) -> Tree {
+    fn order_tree(value: &Toml, path: &mut Vec<String>, first: &First<'_>) -> Tree {
         match value {
             Toml::Table(table) => {
                 let mut entries = Vec::with_capacity(table.len());
                 for (key, value) in table {
                     path.push(key.clone());
                     let at = first.get(path.as_slice()).copied().unwrap_or(usize::MAX);
-                    entries.push((at, key.clone(), Self::ordered(value, path, first)));
+                    entries.push((at, key.clone(), Self::order_tree(value, path, first)));
                     path.pop();
                 }
                 entries.sort_by_key(|(at, ..)| *at);
                 Tree::Map(entries.into_iter().map(|(_, key, value)| (key, value)).collect())
             }
             Toml::Array(items) => {
-                let items = items.iter().map(|item| Self::ordered(item, path, first));
+                let items = items.iter().map(|item| Self::order_tree(item, path, first));
                 Tree::List(items.collect())
             }
             Toml::String(text) => Tree::Leaf(text.as_str().into()),

@@ -3,7 +3,10 @@
 use std::borrow::Cow;
 
 use axum::http::HeaderMap;
-use pegboard_protocol::{header, meta, method};
+use pegboard_protocol::{
+    header, meta,
+    method::{self, RequestMethod},
+};
 use serde_json::Value;
 
 use crate::script::Script;
@@ -63,10 +66,8 @@ pub(super) fn check_modern(script: &Script, headers: &HeaderMap, message: &Value
         check(headers, header::PROTOCOL_VERSION, Some(version))?;
     }
     check(headers, header::METHOD, Some(method))?;
-    match method {
-        method::TOOLS_CALL | method::PROMPTS_GET => check(headers, header::NAME, params["name"].as_str())?,
-        method::RESOURCES_READ => check(headers, header::NAME, params["uri"].as_str())?,
-        _ => {}
+    if let Some(key) = RequestMethod::find(method).and_then(|known| known.subject) {
+        check(headers, header::NAME, params[key].as_str())?;
     }
     if method == method::TOOLS_CALL
         && let Some(tool) = script.tools.iter().find(|tool| params["name"] == tool.name())

@@ -57,7 +57,7 @@ fn is_encoded(byte: u8) -> bool {
 
 fn decode(run: &str) -> Option<String> {
     let run = &run[..run.len().min(MAX_DECODED)];
-    hex(run).or_else(|| base64(run)).and_then(readable)
+    hex(run).or_else(|| base64(run)).and_then(to_readable)
 }
 
 fn hex(run: &str) -> Option<Vec<u8>> {
@@ -80,7 +80,7 @@ fn base64(run: &str) -> Option<Vec<u8>> {
 }
 
 /// The decoded bytes if they are text: identifiers and paths decode to noise.
-fn readable(bytes: Vec<u8>) -> Option<String> {
+fn to_readable(bytes: Vec<u8>) -> Option<String> {
     let text = String::from_utf8(bytes).ok().filter(|text| text.len() >= MIN_DECODED)?;
     let is_plain = |c: &char| c.is_ascii_alphanumeric() || c.is_ascii_punctuation() || c.is_whitespace();
     let plain = text.chars().filter(is_plain).count();

@@ -74,11 +74,11 @@ impl SchemaNormalizer {
                 let text = scan.text()?;
                 self.text(&text)
             }
-            _ => self.literal(scan),
+            _ => self.copy_literal(scan),
         }
     }
 
-    fn literal(&mut self, scan: &mut Scan<'_>) -> Option<()> {
+    fn copy_literal(&mut self, scan: &mut Scan<'_>) -> Option<()> {
         let mut ahead = scan.clone();
         let literal = match ahead.peek()? {
             b't' | b'f' => ahead.boolean().map(|is| if is { "true" } else { "false" }),

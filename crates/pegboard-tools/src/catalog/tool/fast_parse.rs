@@ -6,7 +6,7 @@ use serde_json::{Map, Value};
 
 use super::{
     Checks, TaskSupport, Tool,
-    parse::{MAX_SCHEMA_BYTES, MAX_SCHEMA_DEPTH, MAX_TITLE, MAX_TOOL_NAME, is_for_model, max_result, more},
+    parse::{MAX_SCHEMA_BYTES, MAX_SCHEMA_DEPTH, MAX_TITLE, MAX_TOOL_NAME, is_for_model, max_result, pack_rest},
 };
 use crate::catalog::{
     argument_order::ArgumentOrder,
@@ -53,7 +53,7 @@ impl ToolParser {
     }
 
     /// A new parser for the same server.
-    pub(in crate::catalog) fn fresh(&self) -> Self {
+    pub(in crate::catalog) fn to_fresh(&self) -> Self {
         Self::new(&self.server, self.headers)
     }
 
@@ -108,7 +108,7 @@ impl ToolParser {
             task_support: TaskSupport::parse(&fields.rest),
             mirrored: Vec::new(),
             for_model: is_for_model(&fields.rest),
-            more: more(fields.rest),
+            more: pack_rest(fields.rest),
             removed: Vec::new(),
             hash: CachedHash::default(),
             checks: Checks::default(),

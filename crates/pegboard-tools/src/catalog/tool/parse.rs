@@ -46,7 +46,7 @@ impl Tool {
 
     /// Creates a built-in tool from its definition.
     #[doc(hidden)]
-    pub fn built_in(server: &ServerName, item: Value) -> Result<Self, String> {
+    pub fn parse_built_in(server: &ServerName, item: Value) -> Result<Self, String> {
         let mut warnings = Vec::new();
         let tool = Self::parse(server, item, HeaderRule::Ignored, &mut warnings)?;
         warnings.pop().map_or(Ok(tool), |warning| Err(warning.message))
@@ -114,7 +114,7 @@ impl Tool {
             max_result: max_result(&item),
             task_support: TaskSupport::parse(&item),
             mirrored,
-            more: more(item),
+            more: pack_rest(item),
             removed,
             checks: Checks::default(),
             name,
@@ -134,7 +134,7 @@ impl TaskSupport {
 }
 
 /// The remaining fields of a definition as JSON, or their hash if they are long: an icon may be an image.
-pub(in crate::catalog) fn more(rest: Map<String, Value>) -> Option<Box<str>> {
+pub(in crate::catalog) fn pack_rest(rest: Map<String, Value>) -> Option<Box<str>> {
     if rest.is_empty() {
         return None;
     }

@@ -13,7 +13,7 @@ fn masker() -> Masker {
 }
 
 fn masked(json: &str, sanitizes: bool) -> (String, usize) {
-    let mut result = ForwardedResult::written(json.to_owned(), false);
+    let mut result = ForwardedResult::from_json(json.to_owned(), false);
     if json.contains("input_required") {
         result.kind = ResultKind::InputRequired;
     }
@@ -130,7 +130,7 @@ fn invisible_characters_are_removed_unless_the_server_is_trusted() {
 #[test]
 fn a_result_that_cannot_be_parsed_is_not_passed_on_unmasked() {
     for json in [r#"{"a":"\ud800"}"#, r#"{"password""#] {
-        let mut result = ForwardedResult::written(json.to_owned(), false);
+        let mut result = ForwardedResult::from_json(json.to_owned(), false);
         let masked = result.mask(&masker(), true, &mut Counts::default());
         assert_eq!(masked, Err(Unmasked), "{json}");
     }

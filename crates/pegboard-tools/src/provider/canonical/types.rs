@@ -80,7 +80,7 @@ fn types(written: Option<&Value>) -> Result<Vec<&'static str>, String> {
             words.iter().map(|word| word.as_str().unwrap_or("null")).collect()
         }
         Some(other) => {
-            return Err(format!("{} is no type", description_notes::short(&other.to_string())));
+            return Err(format!("{} is no type", description_notes::shorten(&other.to_string())));
         }
     };
     let mut types = Vec::new();
@@ -89,7 +89,7 @@ fn types(written: Option<&Value>) -> Result<Vec<&'static str>, String> {
             // A schema that accepts any type has no `type`.
             Some(None) => return Ok(Vec::new()),
             Some(Some(kind)) => types.push(kind),
-            None => return Err(format!("`{}` is no type", description_notes::short(word))),
+            None => return Err(format!("`{}` is no type", description_notes::shorten(word))),
         }
     }
     dedup(&mut types);

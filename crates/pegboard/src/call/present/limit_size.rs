@@ -114,7 +114,7 @@ pub(super) async fn limit(
     let is_summarised = long || (over && !failed && rules.results.mode == TooLong::Summarise);
     notes.truncated = over;
     let others = take_other_blocks(&mut answer, max_bytes, &mut notes.warnings);
-    if !sizes.parts_fit && !answer.shown().0 && !answer.content.is_empty() {
+    if !sizes.parts_fit && !answer.shown_parts().0 && !answer.content.is_empty() {
         notes
             .warnings
             .push("the blocks of the result were left out; its structured content is shown".to_owned());
@@ -127,7 +127,7 @@ pub(super) async fn limit(
     spill_structured(rules, &mut answer, &text, max_bytes, notes).await;
     let space = minus_descriptions(&bounds, &others);
     let limited = if over {
-        truncated(rules, &text, &space, notes.handle.as_deref())
+        truncate_text(rules, &text, &space, notes.handle.as_deref())
     } else {
         text.as_ref().clone()
     };
@@ -255,7 +255,7 @@ fn take_other_blocks(answer: &mut Answer, max_bytes: usize, warnings: &mut Vec<S
 
 /// The whole text of an answer and its form, moved out of the answer if possible.
 fn take_body(answer: &mut Answer) -> (OutputFormat, String) {
-    match answer.shown() {
+    match answer.shown_parts() {
         (false, Some(structured)) => (OutputFormat::Json, structured.to_string()),
         (true, None) => match answer.content.as_mut_slice() {
             [Content::Text { text, .. }] => (OutputFormat::Text, std::mem::take(text)),
@@ -306,7 +306,7 @@ async fn spill_structured(
 }
 
 /// The text within its limits, with a marker.
-fn truncated(rules: &ResultRules<'_>, text: &str, space: &Bounds<'_>, handle: Option<&str>) -> String {
+fn truncate_text(rules: &ResultRules<'_>, text: &str, space: &Bounds<'_>, handle: Option<&str>) -> String {
     let part = match rules.results.mode {
         TooLong::Head => Part::Head,
         TooLong::HeadTail | TooLong::Spill | TooLong::Summarise | TooLong::Error => Part::Ends,

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use crate::call::result_options::ResultOptions;
-use pegboard_base::{caller::Caller, deadline::Deadline, name::dotted};
+use pegboard_base::{caller::Caller, deadline::Deadline, name::format_dotted};
 use pegboard_config::{Results, Summarise};
 
 /// The settings for one result.
@@ -29,7 +29,7 @@ impl ResultRules<'_> {
     pub(super) fn tool_name(&self) -> Cow<'_, str> {
         match self.listed {
             Some(listed) => Cow::Borrowed(listed),
-            None => Cow::Owned(dotted(self.server, self.tool)),
+            None => Cow::Owned(format_dotted(self.server, self.tool)),
         }
     }
 }

@@ -47,7 +47,7 @@ fn summarising(behaviour: Behaviour, change: impl FnOnce(&mut Results)) -> Fixtu
     let mut results = Results::default();
     change(&mut results);
     Fixture {
-        options: View::new().summariser(fake).spill(limits).result_options.opened(),
+        options: View::new().summariser(fake).spill(limits).result_options.prepare(),
         folder,
         results,
         summarise: None,
@@ -318,7 +318,7 @@ async fn when_spilling_fails_the_result_is_truncated_with_a_warning() {
         folder: Some(fixture.folder.path().join("file/no-folder")),
         ..SpillLimits::default()
     };
-    fixture.options = View::new().spill(limits).result_options.opened();
+    fixture.options = View::new().spill(limits).result_options.prepare();
     let presented = fixture.shape(done(lines(5000))).await;
     assert_eq!((presented.notes.truncated, presented.notes.handle), (true, None));
     assert!(
@@ -341,8 +341,8 @@ async fn a_view_may_want_whole_results_or_shorter_ones() {
         (View::new().whole_results(), long.len()),
         (View::new().cut_results(2000), 2000),
     ] {
-        let mut fixture = fixture(|own| *own = view.result_options.limited(results)).summarise();
-        fixture.options = view.result_options.opened();
+        let mut fixture = fixture(|own| *own = view.result_options.apply_size(results)).summarise();
+        fixture.options = view.result_options.prepare();
         let presented = fixture.shape(done(long.clone())).await;
         let len = presented.outcome.text().len();
         assert!(len <= expected && len > expected - 50, "{len}");

@@ -262,7 +262,7 @@ fn an_empty_budget_ends_it() {
 #[test]
 fn pauses_are_spread_between_their_bounds() {
     let mut backoff = RetryBackoff {
-        noise: Some(Noise::seeded(3)),
+        noise: Some(Noise::from_seed(3)),
         ..RetryBackoff::random()
     };
     let taken: Vec<_> = (0..1000).map(|_| backoff.next()).collect();

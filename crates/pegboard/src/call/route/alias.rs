@@ -83,7 +83,7 @@ impl Aliases {
     }
 
     /// Returns the hidden tool that has this name.
-    pub(super) fn hidden(&self, name: &str) -> Option<usize> {
+    pub(super) fn find_hidden(&self, name: &str) -> Option<usize> {
         match self.hidden.find(name) {
             Lookup::One(index) => Some(index),
             Lookup::Many(indices) => indices.first().copied(),
@@ -175,7 +175,7 @@ mod tests {
         let aliases = Aliases::new(&PAIRS, &[("fx", "gone")]);
         for name in ["fx.gone", "gone", "mcp__fx__gone"] {
             assert_eq!(aliases.find(name), Lookup::Nothing);
-            assert_eq!(aliases.hidden(name), Some(0));
+            assert_eq!(aliases.find_hidden(name), Some(0));
         }
     }
 }

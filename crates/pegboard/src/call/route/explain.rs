@@ -24,18 +24,18 @@ pub(super) struct KnownName<'a> {
 }
 
 impl KnownName<'_> {
-    fn shown(&self) -> String {
+    fn display_name(&self) -> String {
         let listed = self.listed.cloned();
-        listed.unwrap_or_else(|| name::dotted(self.server, self.tool))
+        listed.unwrap_or_else(|| name::format_dotted(self.server, self.tool))
     }
 }
 
 /// The failure for an unknown name.
-pub(super) fn unknown(name: &str, tools: &[KnownName<'_>], servers: &[&ServerName]) -> Failure {
+pub(super) fn unknown_name_failure(name: &str, tools: &[KnownName<'_>], servers: &[&ServerName]) -> Failure {
     let shown = excerpt(name).escape_debug();
     let server = servers.iter().find(|server| may_belong_to(name, server));
     let mut message = format!("there is no tool `{shown}`.");
-    let close = closest(name, tools);
+    let close = find_closest(name, tools);
     if !close.is_empty() {
         let close: Vec<_> = close.iter().map(|name| format!("`{name}`")).collect();
         message.push_str(&format!(" The closest names are {}.", close.join(", ")));
@@ -78,12 +78,12 @@ fn excerpt(name: &str) -> &str {
 }
 
 /// The most similar names, best first.
-fn closest(name: &str, tools: &[KnownName<'_>]) -> Vec<String> {
+fn find_closest(name: &str, tools: &[KnownName<'_>]) -> Vec<String> {
     if name.len() > LONGEST {
         return Vec::new();
     }
     let likeness = |known: &KnownName<'_>| {
-        let (server, tool, shown) = (known.server, known.tool, known.shown());
+        let (server, tool, shown) = (known.server, known.tool, known.display_name());
         // Compared without the server's name: if that is correct, every tool of the server would look similar.
         let bare_name = after_server(name, server).into_iter().flatten().next();
         let likeness = match bare_name {
@@ -122,7 +122,7 @@ pub(crate) fn tool_part<'a>(name: &'a str, server: &ServerName) -> Option<&'a st
 }
 
 /// The failure for a name that several tools have.
-pub(crate) fn ambiguous(name: &str, candidates: &[Cow<'_, str>]) -> Failure {
+pub(crate) fn ambiguous_name_failure(name: &str, candidates: &[Cow<'_, str>]) -> Failure {
     let message = format!(
         "`{}` could mean {}. Call the one that is meant by that name.",
         excerpt(name).escape_debug(),
@@ -164,7 +164,7 @@ mod tests {
             tool,
             listed: None,
         });
-        let message = |name: &str| unknown(name, &tools, &[&git, &k8s]).message;
+        let message = |name: &str| unknown_name_failure(name, &tools, &[&git, &k8s]).message;
         insta::assert_snapshot!(message("k8s.get_pod"), @"there is no tool `k8s.get_pod`. The closest names are `k8s.get_pods`, `k8s.get_logs`. Available tools of server `k8s`: get_pods, get_logs. Available servers: git, k8s.");
         insta::assert_snapshot!(message("get_podz"), @"there is no tool `get_podz`. The closest names are `k8s.get_pods`, `k8s.get_logs`. Available servers: git, k8s.");
         insta::assert_snapshot!(message("zzz.qqq"), @"there is no tool `zzz.qqq`. Available servers: git, k8s.");
@@ -174,7 +174,7 @@ mod tests {
             about_long.len() < 400 && !about_long.contains("closest"),
             "{about_long}"
         );
-        insta::assert_snapshot!(unknown("x", &[], &[]).message, @"there is no tool `x`. Available servers: none.");
+        insta::assert_snapshot!(unknown_name_failure("x", &[], &[]).message, @"there is no tool `x`. Available servers: none.");
         let listed = ["log", "show", "get_pods", "get_logs"].map(|tool| format!("tool-{tool}"));
         let offered: Vec<KnownName<'_>> = tools
             .iter()
@@ -184,6 +184,6 @@ mod tests {
                 ..*tool
             })
             .collect();
-        insta::assert_snapshot!(unknown("git__shoow", &offered, &[&git, &k8s]).message, @"there is no tool `git__shoow`. The closest names are `tool-show`. Available tools of server `git`: tool-log, tool-show. Available servers: git, k8s.");
+        insta::assert_snapshot!(unknown_name_failure("git__shoow", &offered, &[&git, &k8s]).message, @"there is no tool `git__shoow`. The closest names are `tool-show`. Available tools of server `git`: tool-log, tool-show. Available servers: git, k8s.");
     }
 }

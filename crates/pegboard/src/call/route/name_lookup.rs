@@ -30,8 +30,8 @@ pub(crate) fn find_by_any_name(
             match lookup {
                 Lookup::One(at) => return Ok((at, is_repaired)),
                 Lookup::Many(indices) => {
-                    let candidates = indices.iter().map(|at| name::dotted(pairs[*at].0, pairs[*at].1));
-                    return Err(explain::ambiguous(
+                    let candidates = indices.iter().map(|at| name::format_dotted(pairs[*at].0, pairs[*at].1));
+                    return Err(explain::ambiguous_name_failure(
                         name,
                         &candidates.map(Cow::Owned).collect::<Vec<_>>(),
                     ));
@@ -45,5 +45,5 @@ pub(crate) fn find_by_any_name(
         tool,
         listed: None,
     });
-    Err(explain::unknown(name, &known.collect::<Vec<_>>(), servers))
+    Err(explain::unknown_name_failure(name, &known.collect::<Vec<_>>(), servers))
 }

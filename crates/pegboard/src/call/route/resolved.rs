@@ -81,7 +81,7 @@ impl Unroutable {
     }
 
     /// Adds the server and the tool that the name identifies, whether the server has that tool or not.
-    pub(crate) fn identified(self, server: &ServerName, tool: &str) -> Self {
+    pub(crate) fn with_identified_tool(self, server: &ServerName, tool: &str) -> Self {
         Self {
             identified: Some((server.clone(), tool.to_owned())),
             ..self

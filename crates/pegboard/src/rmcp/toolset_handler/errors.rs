@@ -21,7 +21,7 @@ pub(super) fn error_of(failure: Failure) -> ErrorData {
 }
 
 /// Runs `work` until the client cancels the request. `work` is dropped then.
-pub(super) async fn unless_cancelled<T>(
+pub(super) async fn run_unless_cancelled<T>(
     cancelled: &CancellationToken,
     work: impl Future<Output = Result<T, ErrorData>>,
 ) -> Result<T, ErrorData> {

@@ -20,9 +20,9 @@ fn attempt(breaker: &Breaker, now: Instant) -> Vec<Ticket> {
     for _ in 0..2 {
         if let Ok(ticket) = breaker.allow(now) {
             match shuttle::rand::thread_rng().gen_range(0..5) {
-                0 => breaker.success(ticket),
-                1 => breaker.failure(ticket, now),
-                2 => breaker.unreachable(ticket, now),
+                0 => breaker.report_success(ticket),
+                1 => breaker.report_failure(ticket, now),
+                2 => breaker.report_unreachable(ticket, now),
                 3 => drop(ticket),
                 _ => kept.push(ticket),
             }
@@ -53,7 +53,7 @@ fn the_probes_that_count_as_under_way_are_those_whose_tickets_are_held() {
         let breaker = Breaker::new(BreakerPolicy::On(RULE));
         let began = Instant::now();
         let (now, later) = (began + RULE.open, began + 2 * RULE.open);
-        breaker.failure(breaker.allow(began).unwrap(), began);
+        breaker.report_failure(breaker.allow(began).unwrap(), began);
         let callers = [now, now, later].map(|now| {
             let breaker = breaker.clone();
             thread::spawn(move || attempt(&breaker, now))
@@ -83,7 +83,7 @@ fn of_many_callers_only_as_many_as_may_probe_a_breaker_that_wakes() {
     explore(|| {
         let breaker = Breaker::new(BreakerPolicy::On(RULE));
         let began = Instant::now();
-        breaker.failure(breaker.allow(began).unwrap(), began);
+        breaker.report_failure(breaker.allow(began).unwrap(), began);
         let callers = [(); 4].map(|()| {
             let breaker = breaker.clone();
             thread::spawn(move || breaker.allow(began + RULE.open).ok())

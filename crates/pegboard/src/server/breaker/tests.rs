@@ -27,15 +27,15 @@ fn check(rule: Rule, story: &str) -> String {
     for letter in story.chars() {
         match letter {
             's' => match breaker.allow(now) {
-                Ok(ticket) => breaker.success(ticket),
+                Ok(ticket) => breaker.report_success(ticket),
                 Err(_) => seen.push('x'),
             },
             'f' => match breaker.allow(now) {
-                Ok(ticket) => breaker.failure(ticket, now),
+                Ok(ticket) => breaker.report_failure(ticket, now),
                 Err(_) => seen.push('x'),
             },
             'u' => match breaker.allow(now) {
-                Ok(ticket) => breaker.unreachable(ticket, now),
+                Ok(ticket) => breaker.report_unreachable(ticket, now),
                 Err(_) => seen.push('x'),
             },
             '.' => now += Duration::from_millis(100),
@@ -43,8 +43,8 @@ fn check(rule: Rule, story: &str) -> String {
                 Ok(ticket) => under_way.push_back(ticket),
                 Err(_) => seen.push('x'),
             },
-            'S' => breaker.success(under_way.pop_front().unwrap()),
-            'F' => breaker.failure(under_way.pop_front().unwrap(), now),
+            'S' => breaker.report_success(under_way.pop_front().unwrap()),
+            'F' => breaker.report_failure(under_way.pop_front().unwrap(), now),
             'd' => drop(under_way.pop_front().unwrap()),
             'r' => breaker.reset(),
             '?' => seen.push(match breaker.state(now) {
@@ -156,7 +156,7 @@ fn a_breaker_that_is_off_lets_everybody_through() {
     let now = Instant::now();
     for _ in 0..100 {
         let ticket = breaker.allow(now).unwrap();
-        breaker.failure(ticket, now);
+        breaker.report_failure(ticket, now);
     }
     breaker.reset();
     assert_eq!(breaker.state(now), BreakerState::Closed);
@@ -174,7 +174,7 @@ fn callers_are_told_how_long_to_stay_away_and_it_is_never_for_ever() {
     };
     let breaker = Breaker::new(BreakerPolicy::On(forever));
     let start = Instant::now();
-    breaker.failure(breaker.allow(start).unwrap(), start);
+    breaker.report_failure(breaker.allow(start).unwrap(), start);
     let open = breaker.allow(start + Duration::from_secs(600)).unwrap_err();
     assert_eq!(open.retry_after, Duration::from_secs(3000));
     assert!(open.to_string().ends_with("in 3000 s"), "{open}");
@@ -321,7 +321,7 @@ proptest! {
                 }
                 Step::Verdict { which, good } if which < under_way.len() => {
                     let (id, period, ticket) = under_way.remove(which);
-                    if good { breaker.success(ticket) } else { breaker.failure(ticket, now) }
+                    if good { breaker.report_success(ticket) } else { breaker.report_failure(ticket, now) }
                     model.end(now, id, period, Some(good));
                 }
                 Step::Drop { which } if which < under_way.len() => {

@@ -67,7 +67,7 @@ impl<W> OwnerLines<W> {
     pub(super) fn join<R>(&mut self, owner: &QuotaOwner, make: impl FnOnce() -> (W, R)) -> Result<(Ticket, R), Full> {
         let of_owner = self.lines.get(owner).map_or(0, |line| line.calls.len());
         if of_owner >= self.most.saturating_sub(self.waiting) {
-            return Err(self.full(of_owner));
+            return Err(self.to_full(of_owner));
         }
         let number = self.number();
         let turns = &mut self.turns;
@@ -85,7 +85,7 @@ impl<W> OwnerLines<W> {
         Ok((Ticket { owner, number }, kept))
     }
 
-    fn full(&self, of_owner: usize) -> Full {
+    fn to_full(&self, of_owner: usize) -> Full {
         let owners = self.lines.len() + usize::from(of_owner == 0);
         Full {
             waiting: self.waiting,

@@ -107,19 +107,22 @@ impl Registry {
     }
 
     /// The shared servers and the spares, one for each configured server.
-    pub(crate) fn configured(&self) -> Arc<[Server]> {
+    pub(crate) fn configured_servers(&self) -> Arc<[Server]> {
         self.servers.read().clone()
     }
 
     pub(crate) fn get(&self, name: &ServerName) -> Option<Server> {
-        self.configured().iter().find(|server| server.name() == name).cloned()
+        self.configured_servers()
+            .iter()
+            .find(|server| server.name() == name)
+            .cloned()
     }
 
     /// Every live server: shared ones, spares, those of views, draining ones, and candidates.
     pub(crate) fn all_servers(&self) -> Vec<Server> {
         let state = self.state.lock();
         let views = owners(&state);
-        let mut servers = self.configured().to_vec();
+        let mut servers = self.configured_servers().to_vec();
         for view in &views {
             servers.extend(view.all());
         }
@@ -180,7 +183,7 @@ impl Registry {
     /// without one.
     pub(crate) fn status(&self) -> Vec<ServerStatus> {
         let (views, draining) = self.owners_and_draining();
-        let mut owned: Vec<Server> = views.iter().flat_map(|view| view.own().to_vec()).collect();
+        let mut owned: Vec<Server> = views.iter().flat_map(|view| view.own_instances().to_vec()).collect();
         owned.retain(|server| !server.owner().is_principal() || !is_unused(server));
         let names: BTreeSet<&ServerName> = owned.iter().map(Server::name).collect();
         let is_shown = |server: &&Server| {
@@ -188,7 +191,7 @@ impl Registry {
                 server.is_spare() && (is_unused(server) || matches!(server.reported_phase(), Phase::Idle));
             !is_idle_spare || !names.contains(server.name())
         };
-        let configured = self.configured();
+        let configured = self.configured_servers();
         let shown = configured.iter().filter(is_shown);
         let mut rows: Vec<_> = shown.chain(&owned).chain(&draining).map(Server::status).collect();
         // Stable: shared servers and spares stay before view instances, and those before draining servers.

@@ -34,12 +34,12 @@ impl Registry {
         let (Some(current), Some(newest)) = (&known.provider, &identity.credentials) else {
             return None;
         };
-        let own = known.own();
+        let own = known.own_instances();
         let replaced = current.replace(newest, &own)?;
         let is_new = |server: &&Server| {
             known.owns(server, covered.contains(server.name())) && !own.iter().any(|own| own.name() == server.name())
         };
-        let configured = self.configured();
+        let configured = self.configured_servers();
         let new: Vec<Server> = configured
             .iter()
             .filter(is_new)

@@ -78,7 +78,7 @@ impl Registry {
                 .draining
                 .iter()
                 .filter(is_before)
-                .for_each(|old| server.connections().start_after(old.succession().ended()));
+                .for_each(|old| server.connections().start_after(old.succession().end_token()));
         }
         drop(state);
         self.bump_revision();
@@ -132,7 +132,7 @@ impl Registry {
         let views = owners(&state);
         let mut displaced: Vec<Server> = self.swap_configured(name, None).into_iter().collect();
         for view in &views {
-            let own = view.own();
+            let own = view.own_instances();
             let (of_name, kept): (Vec<_>, Vec<_>) = own.iter().cloned().partition(|own| own.name() == name);
             displaced.extend(of_name);
             view.replace_own(kept);
@@ -162,7 +162,7 @@ impl Registry {
         };
         for server in servers {
             // Only a ready session can have calls in flight; calls that wait for a start go to the successor.
-            let has_calls = server.is_ready() && server.busy() > 0;
+            let has_calls = server.is_ready() && server.count_calls() > 0;
             let limit = server.config().limits.call_total_timeout;
             let registry = Arc::downgrade(self);
             let closing = self.tasks.spawn(async move {
@@ -170,7 +170,7 @@ impl Registry {
                     true => server.drain(Deadline::within(limit)).await,
                     false => server.close().await,
                 }
-                server.succession().ended().cancel();
+                server.succession().end_token().cancel();
                 if let Some(registry) = registry.upgrade() {
                     registry.state.lock().draining.retain(|other| !other.is(&server));
                 }
@@ -191,7 +191,7 @@ fn replace_instance(
     next: Option<Server>,
     shared: Option<&Server>,
 ) -> Vec<Server> {
-    let own = owner.own();
+    let own = owner.own_instances();
     let (old, mut kept): (Vec<_>, Vec<_>) = own.iter().cloned().partition(|own| own.name() == name);
     if old.is_empty() && next.is_none() {
         return old;

@@ -52,7 +52,7 @@ impl Registry {
         if let Some(server) = &brought {
             server.belong_to(&tag);
         }
-        let asked = self.configured();
+        let asked = self.configured_servers();
         let mut covered = identity.covered_processes(&asked);
         let view = Arc::new(ViewInstances::for_view(tag, identity, roots, brought));
         let key = identity.principal.clone().map(|principal| PrincipalKey {
@@ -66,7 +66,7 @@ impl Registry {
         let mut principal = None;
         if !self.is_closing() {
             if identity.credentials.is_some() {
-                covered.extend(self.added_since(&asked));
+                covered.extend(self.servers_added_since(&asked));
             }
             view.replace_own(self.own_instances(&view, &covered));
             principal = key.as_ref().map(|key| {
@@ -84,7 +84,7 @@ impl Registry {
         // A connection with credentials starts when it is used.
         let starts = |server: &Server| server.config().policy.scope == Scope::Session && server.starts_automatically();
         let is_wanted = |server: &&Server| starts(server) && view.shows(server.name());
-        for server in view.own().iter().filter(is_wanted) {
+        for server in view.own_instances().iter().filter(is_wanted) {
             server.connections().start();
         }
         let key = key.filter(|_| principal.is_some());
@@ -92,8 +92,8 @@ impl Registry {
     }
 
     /// The servers that were added after a provider was asked which ones it covers. They count as covered, to be safe.
-    fn added_since(&self, asked: &[Server]) -> Vec<ServerName> {
-        let configured = self.configured();
+    fn servers_added_since(&self, asked: &[Server]) -> Vec<ServerName> {
+        let configured = self.configured_servers();
         let is_new = |server: &&Server| !asked.iter().any(|known| known.is(server));
         configured
             .iter()
@@ -109,7 +109,7 @@ impl Registry {
 
     /// Creates the instances of all servers that this owner has for itself. The caller holds the state lock.
     pub(super) fn own_instances(&self, owner: &ViewInstances, covered: &[ServerName]) -> Vec<Server> {
-        let configured = self.configured();
+        let configured = self.configured_servers();
         let owned = configured
             .iter()
             .filter(|server| owner.owns(server, covered.contains(server.name())));
@@ -192,7 +192,7 @@ impl Registry {
 
     /// Starts the required spares that no other view has an instance of. `servers` were those of the view that has ended.
     fn start_required_spares(&self, servers: &[Server], others: &[Arc<ViewInstances>]) {
-        for spare in self.configured().iter().filter(|server| server.is_spare()) {
+        for spare in self.configured_servers().iter().filter(|server| server.is_spare()) {
             let is_alone = !others.iter().any(|view| view.shows(spare.name()));
             if is_alone && spare.config().required && spare.starts_automatically() {
                 if servers.iter().any(|own| own.name() == spare.name() && own.is_ready()) {

@@ -24,7 +24,7 @@ const FETCH: Duration = Duration::from_secs(600);
 
 impl Supervisor {
     /// Waits for a command that starts the server.
-    pub(super) async fn idle(&mut self) -> NextState {
+    pub(super) async fn wait_for_command(&mut self) -> NextState {
         self.parts.usage.renew();
         self.publish(Phase::Idle);
         loop {
@@ -38,11 +38,11 @@ impl Supervisor {
     }
 
     /// Starts the server. With `patience`, callers see `Connecting` for that long; the start continues afterwards.
-    pub(super) async fn connecting(&mut self, after: Duration, patience: Option<Duration>) -> NextState {
+    pub(super) async fn start_server(&mut self, after: Duration, patience: Option<Duration>) -> NextState {
         if patience.is_some() {
             self.publish_connecting();
         }
-        if !self.predecessors_ended().await {
+        if !self.wait_for_predecessors().await {
             return NextState::Stop;
         }
         let plan = self.plan();
@@ -102,14 +102,14 @@ impl Supervisor {
             }
         };
         match started {
-            Ok((started, took)) => NextState::Serve(self.live(started, took)),
-            Err(error) => self.failed(&error),
+            Ok((started, took)) => NextState::Serve(self.record_start(started, took)),
+            Err(error) => self.handle_failed_start(&error),
         }
     }
 
     /// Waits until the servers before this one have ended, which is not part of the start: callers wait as long as they like. Returns `false` if
     /// the supervisor must stop.
-    async fn predecessors_ended(&mut self) -> bool {
+    async fn wait_for_predecessors(&mut self) -> bool {
         let predecessors = self.parts.predecessors.clone();
         if !predecessors.are_any() {
             return true;
@@ -130,7 +130,7 @@ impl Supervisor {
     }
 
     /// Records a successful start. Returns the ready server.
-    pub(super) fn live(&mut self, started: Started, took: Duration) -> Live {
+    pub(super) fn record_start(&mut self, started: Started, took: Duration) -> Live {
         let Started {
             session,
             catalog,
@@ -178,7 +178,7 @@ impl Supervisor {
     }
 
     /// Waits for the next start while the server is down.
-    pub(super) async fn waiting(&mut self, next: NextStart) -> NextState {
+    pub(super) async fn wait_for_start(&mut self, next: NextStart) -> NextState {
         let is_for_credentials =
             matches!(&*self.phase.borrow(), Phase::Down(outage) if outage.cause == Cause::NeedsAuth);
         let credentials = self.plan().spec.credentials.clone().filter(|_| is_for_credentials);

@@ -44,7 +44,7 @@ impl Supervisor {
         let mut step = NextState::Idle;
         loop {
             step = match step {
-                NextState::Idle => self.idle().await,
+                NextState::Idle => self.wait_for_command().await,
                 NextState::Connect { .. } | NextState::ConnectBehindOutage | NextState::Wait(_) => {
                     self.publish(Phase::Connecting(Attempt {
                         since: Timestamp::now(),
@@ -58,9 +58,9 @@ impl Supervisor {
                         freshness: Freshness::default(),
                         process: None,
                     };
-                    NextState::Serve(self.live(started, Duration::ZERO))
+                    NextState::Serve(self.record_start(started, Duration::ZERO))
                 }
-                NextState::Serve(live) => self.serving(live).await,
+                NextState::Serve(live) => self.serve(live).await,
                 NextState::Stop => break,
             }
         }
@@ -129,7 +129,7 @@ fn callers_that_come_together_share_one_start() {
         let (server, supervisor) = server();
         let callers = [(); 3].map(|()| {
             let server = server.clone();
-            thread::spawn(move || block_on(server.live(deadline())).unwrap().generation)
+            thread::spawn(move || block_on(server.ensure_live(deadline())).unwrap().generation)
         });
         for caller in callers {
             assert_eq!(caller.join().unwrap(), 1);
@@ -148,7 +148,7 @@ fn callers_that_saw_one_session_die_share_the_next_and_end_none_but_the_first() 
         let callers = [true, false, false].map(|ends| {
             let server = server.clone();
             thread::spawn(move || {
-                let live = block_on(server.live(deadline())).unwrap();
+                let live = block_on(server.ensure_live(deadline())).unwrap();
                 thread::yield_now();
                 if ends {
                     live.session.end();
@@ -156,7 +156,7 @@ fn callers_that_saw_one_session_die_share_the_next_and_end_none_but_the_first() 
                     server.connections().replace(live.generation);
                 }
                 thread::yield_now();
-                let next = block_on(server.live_after(live.generation, deadline())).unwrap();
+                let next = block_on(server.ensure_live_after(live.generation, deadline())).unwrap();
                 (live.generation, next.generation)
             })
         });
@@ -178,7 +178,9 @@ fn whoever_waits_for_a_server_that_is_closed_or_switched_off_is_told() {
         let (server, supervisor) = server();
         let callers = [(); 2].map(|()| {
             let server = server.clone();
-            thread::spawn(move || block_on(server.live(deadline())).map_or_else(|outage| Some(outage.cause), |_| None))
+            thread::spawn(move || {
+                block_on(server.ensure_live(deadline())).map_or_else(|outage| Some(outage.cause), |_| None)
+            })
         });
         let operator = {
             let server = server.clone();

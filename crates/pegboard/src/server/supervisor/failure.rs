@@ -26,9 +26,9 @@ const LASTING: Duration = Duration::from_secs(60);
 
 impl Supervisor {
     /// Publishes the failure of a start and decides on the next one, which is rare if a retry is unlikely to help.
-    pub(super) fn failed(&mut self, error: &ConnectError) -> NextState {
+    pub(super) fn handle_failed_start(&mut self, error: &ConnectError) -> NextState {
         self.log_failed_start(error);
-        self.parts.holders.report(|reporter| reporter.start_failed());
+        self.parts.holders.report(|reporter| reporter.report_failed_start());
         let before = match (self.history.generation, self.plan().restart.start_wait) {
             (0, Duration::ZERO) => Before::Nothing,
             (0, _) => Before::Awaited,
@@ -46,7 +46,7 @@ impl Supervisor {
         if outage.is_final() {
             let cause = outage.cause;
             let next = self.after_lasting_failure(&outage, error.behind.is_some(), retry_after);
-            return self.down(outage, cause, next);
+            return self.publish_outage(outage, cause, next);
         }
         let cause = if self.history.generation > 0 {
             Cause::RestartFailed
@@ -58,14 +58,14 @@ impl Supervisor {
         self.history.failures = self.history.failures.saturating_add(1);
         if restart.max_attempts.is_some_and(|most| self.history.failures >= most) {
             // A busy agent must not start a broken server with every call.
-            let pause = self.history.schedule(&restart.backoff).longest().max(retry_after);
+            let pause = self.history.schedule(&restart.backoff).longest_wait().max(retry_after);
             let every = self.probe_delay();
-            let outage = outage.given_up_after(self.history.failures, every.is_some());
+            let outage = outage.with_spent_starts(self.history.failures, every.is_some());
             let next = NextStart {
                 automatic: every.map(|every| Instant::now() + every.max(pause)),
                 ..NextStart::on_demand_in(pause)
             };
-            return self.down(outage, cause, next);
+            return self.publish_outage(outage, cause, next);
         }
         let delay = self.history.next_wait(&restart.backoff).max(retry_after);
         if !restart.enabled {
@@ -76,7 +76,7 @@ impl Supervisor {
                 },
                 None => NextStart::on_demand_in(delay.max(MIN_OUTAGE)),
             };
-            return self.down(outage, cause, next);
+            return self.publish_outage(outage, cause, next);
         }
         let next = NextStart::automatic_in(delay);
         if self
@@ -84,7 +84,7 @@ impl Supervisor {
             .callers_wait_until
             .is_none_or(|until| until <= Instant::now())
         {
-            return self.down(outage, cause, next);
+            return self.publish_outage(outage, cause, next);
         }
         let outage = self.in_current_outage(outage, cause, next);
         self.history.last_outage = Some(outage);
@@ -132,7 +132,7 @@ impl Supervisor {
 
     /// A session has ended. Restarts the server while callers wait, if the delay before the restart is short. Otherwise publishes an outage:
     /// in a crash loop, after a long delay, or if restarts are disabled. With `for_a_call`, a call waits for the next session.
-    pub(super) fn lost(&mut self, end: &WireEnd, served: Duration, for_a_call: bool) -> NextState {
+    pub(super) fn handle_lost_session(&mut self, end: &WireEnd, served: Duration, for_a_call: bool) -> NextState {
         tracing::warn!(reason = %self.plan().spec.masker.text(&end.reason.to_string()), "the connection was lost");
         self.history.restarts = self.history.restarts.saturating_add(1);
         self.reset_if_healthy(served);
@@ -140,7 +140,7 @@ impl Supervisor {
         let plan = self.plan();
         let (restart, outage) = (&plan.restart, Outage::from_end(end, plan.spec.is_process()));
         let is_crash = is_crash(end) && !plan.spec.target.is_supervised();
-        if is_crash && self.history.crashes.exited(Instant::now()) {
+        if is_crash && self.history.crashes.record_exit(Instant::now()) {
             let delay = self.history.next_wait(&restart.backoff);
             let delay = self.history.crashes.wait(delay);
             tracing::warn!(next_try_in = ?delay, "the server ends again and again");
@@ -152,7 +152,7 @@ impl Supervisor {
                     ..NextStart::on_demand_in(delay)
                 }
             };
-            return self.down(outage, Cause::CrashLooping, next);
+            return self.publish_outage(outage, Cause::CrashLooping, next);
         }
         let is_wanted = restart.enabled || for_a_call || self.probe_delay().is_some();
         if let EndReason::Replaced(_) = end.reason
@@ -166,13 +166,13 @@ impl Supervisor {
                 automatic: self.probe_delay().map(|every| Instant::now() + every),
                 ..NextStart::on_demand_in(Duration::ZERO)
             };
-            return self.down(outage, Cause::Failed, next);
+            return self.publish_outage(outage, Cause::Failed, next);
         }
         let delay = self.history.next_wait(&restart.backoff);
         if delay.is_zero() || delay < restart.wait {
             return self.restart(outage, delay, restart.wait);
         }
-        self.down(outage, Cause::RestartFailed, NextStart::automatic_in(delay))
+        self.publish_outage(outage, Cause::RestartFailed, NextStart::automatic_in(delay))
     }
 
     /// Restarts the server while callers wait.

@@ -60,7 +60,7 @@ impl History {
             self.backoff = if waits.is_empty() {
                 self.board_backoff.clone()
             } else {
-                self.board_backoff.scheduled(waits)
+                self.board_backoff.with_waits(waits)
             };
         }
         &mut self.backoff

@@ -48,7 +48,7 @@ enum Event {
 }
 
 impl Supervisor {
-    pub(super) async fn serving(&mut self, mut live: Live) -> NextState {
+    pub(super) async fn serve(&mut self, mut live: Live) -> NextState {
         self.parts.usage.renew();
         self.publish(Phase::Ready(live.clone()));
         let session = live.session.clone();
@@ -59,15 +59,15 @@ impl Supervisor {
         let mut tick = tokio::time::interval_at(Instant::now() + TICK, TICK);
         tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
         // Kept across iterations, so that another event does not lose a notification.
-        let mut change = Box::pin(settled_change(&session, Duration::ZERO));
+        let mut change = Box::pin(wait_for_settled_change(&session, Duration::ZERO));
         let mut keeping = Box::pin(session.reconcile());
-        let mut quiet = Box::pin(quiet(
+        let mut quiet = Box::pin(wait_for_probe(
             &session,
             self.probe_schedule(),
             Due::AfterInterval,
             Duration::ZERO,
         ));
-        let idle = || Box::pin(usage.idle(|| holders.idle_after()));
+        let idle = || Box::pin(usage.wait_until_idle(|| holders.idle_after()));
         let mut idling = idle();
         let end = loop {
             let event = tokio::select! {
@@ -95,13 +95,17 @@ impl Supervisor {
                 }
                 Event::Command(Command::Replace(generation)) if generation == live.generation => {
                     self.retire(&session);
-                    return self.lost(&closed("its session was of no use any more"), began.elapsed(), true);
+                    return self.handle_lost_session(
+                        &closed("its session was of no use any more"),
+                        began.elapsed(),
+                        true,
+                    );
                 }
                 Event::Command(Command::Refused(generation)) if generation == live.generation => {
                     // The credential may only lack a right for one request. If it opens nothing any more, the next start says so.
                     if let Err(end) = self.probe(&mut live).await {
                         self.retire(&session);
-                        return self.lost(&end, began.elapsed(), true);
+                        return self.handle_lost_session(&end, began.elapsed(), true);
                     }
                 }
                 Event::Command(Command::Suspect(generation)) if generation == live.generation => {
@@ -113,7 +117,7 @@ impl Supervisor {
                 // An outdated command, or one that is satisfied already.
                 Event::Command(_) => {}
                 Event::Changed => {
-                    change = Box::pin(settled_change(&session, RELIST));
+                    change = Box::pin(wait_for_settled_change(&session, RELIST));
                     self.relist(&mut live).await;
                 }
                 Event::Tick if sleep.has_slept() => {
@@ -135,7 +139,7 @@ impl Supervisor {
                         break end;
                     }
                     let due = if is_busy { Due::Postponed } else { Due::AfterInterval };
-                    quiet.set(self::quiet(&session, self.probe_schedule(), due, TICK));
+                    quiet.set(wait_for_probe(&session, self.probe_schedule(), due, TICK));
                 }
                 Event::Idle => {
                     if self.parts.usage.end() {
@@ -148,7 +152,7 @@ impl Supervisor {
                 }
             }
         };
-        let step = self.lost(&end, began.elapsed(), false);
+        let step = self.handle_lost_session(&end, began.elapsed(), false);
         // Requests in flight fail with this reason; requests that were not sent are retried in the next session.
         session.abort(end);
         self.close_before(step, &session).await
@@ -255,7 +259,7 @@ impl Supervisor {
             _ => format!("a probe failed: {fault}"),
         };
         tracing::warn!(reason = %plan.spec.masker.text(&why), "a probe failed");
-        self.parts.holders.report(|reporter| reporter.probe_failed(&why));
+        self.parts.holders.report(|reporter| reporter.report_failed_probe(&why));
         self.parts.checks.record(Some(why.clone()));
         Err(closed(&why))
     }
@@ -359,7 +363,7 @@ enum Due {
 
 /// Waits until the next probe is due, and at least for `pause`: when the server has sent nothing for the probe interval. Listings are due by
 /// time alone, because other traffic says nothing about them.
-async fn quiet(session: &Session, probe_schedule: Option<(Probe, Duration)>, due: Due, pause: Duration) {
+async fn wait_for_probe(session: &Session, probe_schedule: Option<(Probe, Duration)>, due: Due, pause: Duration) {
     let Some((probe, limit)) = probe_schedule else {
         return std::future::pending().await;
     };
@@ -381,7 +385,7 @@ async fn quiet(session: &Session, probe_schedule: Option<(Probe, Duration)>, due
 }
 
 /// Waits at least for `pause`, then for a change notification, then a little longer for further ones.
-async fn settled_change(session: &Session, pause: Duration) {
+async fn wait_for_settled_change(session: &Session, pause: Duration) {
     if !pause.is_zero() {
         tokio::time::sleep(pause).await;
     }

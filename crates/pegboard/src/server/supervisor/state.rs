@@ -61,7 +61,7 @@ impl Drop for Supervisor {
             return;
         }
         self.show(Phase::Down(Outage::runtime_ended().into()));
-        if let Some(live) = last.live() {
+        if let Some(live) = last.as_live() {
             live.session.abort(WireEnd::new(EndReason::Closed));
         }
     }
@@ -92,7 +92,9 @@ impl Supervisor {
     /// Records the catalogue and reports how it differs from the previous one.
     pub(super) fn learn(&self, catalog: &Arc<Catalog>, freshness: Freshness) {
         if let Some(diff) = self.parts.known.learn(catalog, freshness) {
-            self.parts.holders.report(|reporter| reporter.catalog_changed(&diff));
+            self.parts
+                .holders
+                .report(|reporter| reporter.report_catalog_change(&diff));
         }
     }
 
@@ -130,7 +132,7 @@ impl Supervisor {
     }
 
     /// Publishes an outage.
-    pub(super) fn down(&mut self, outage: Outage, cause: Cause, next: NextStart) -> NextState {
+    pub(super) fn publish_outage(&mut self, outage: Outage, cause: Cause, next: NextStart) -> NextState {
         self.history.callers_wait_until = None;
         let outage = self.in_current_outage(outage, cause, next);
         self.history.last_outage = Some(outage.clone());
@@ -141,11 +143,13 @@ impl Supervisor {
     /// Publishes a phase and its events as one step: a reader of [`Link::phase`](crate::server::link::Link::phase) that sees the new phase
     /// finds its events sent, and a subscriber that receives the events finds the new phase.
     pub(super) fn publish(&self, phase: Phase) {
-        let ready = phase.live().map(|live| live.ready.clone());
+        let ready = phase.as_live().map(|live| live.ready.clone());
         let old = {
             let mut holders = self.parts.holders.by_number.lock();
             let old = self.show(phase.clone());
-            holders.values_mut().for_each(|holder| holder.reporter.changed(&phase));
+            holders
+                .values_mut()
+                .for_each(|holder| holder.reporter.report_phase(&phase));
             self.parts.ready.store(ready);
             old
         };

@@ -84,7 +84,7 @@ impl Parser<'_> {
         match self.peek() {
             Some((at, sign @ ('-' | '+'))) => {
                 self.rest.next();
-                let value = self.nested(at, Self::sign)?;
+                let value = self.parse_nested(at, Self::sign)?;
                 Ok(if sign == '-' { -value } else { value })
             }
             _ => self.power(),
@@ -95,7 +95,7 @@ impl Parser<'_> {
         let base = self.atom()?;
         let Some((at, '^')) = self.peek() else { return Ok(base) };
         self.rest.next();
-        let exponent = self.nested(at, Self::sign)?;
+        let exponent = self.parse_nested(at, Self::sign)?;
         if base == 0.0 && exponent < 0.0 {
             return Err(self.trouble(at, "division by zero"));
         }
@@ -110,7 +110,7 @@ impl Parser<'_> {
         match self.peek() {
             Some((at, '(')) => {
                 self.rest.next();
-                let value = self.nested(at, Self::sum)?;
+                let value = self.parse_nested(at, Self::sum)?;
                 self.close(at)?;
                 Ok(value)
             }
@@ -151,13 +151,13 @@ impl Parser<'_> {
             return Err(self.trouble(here, format!("expected `(` after `{name}`")));
         };
         self.rest.next();
-        let mut arguments = vec![self.nested(open, Self::sum)?];
+        let mut arguments = vec![self.parse_nested(open, Self::sum)?];
         while let Some((at, ',')) = self.peek() {
             self.rest.next();
             if arguments.len() == MAX_ARGUMENTS {
                 return Err(self.trouble(at, format!("more than {MAX_ARGUMENTS} arguments")));
             }
-            arguments.push(self.nested(open, Self::sum)?);
+            arguments.push(self.parse_nested(open, Self::sum)?);
         }
         self.close(open)?;
         self.apply(&name, &arguments, start)
@@ -176,7 +176,7 @@ impl Parser<'_> {
     }
 
     /// Parses one level deeper, within the depth limit.
-    fn nested(&mut self, at: usize, parse: fn(&mut Self) -> Result<f64, Trouble>) -> Result<f64, Trouble> {
+    fn parse_nested(&mut self, at: usize, parse: fn(&mut Self) -> Result<f64, Trouble>) -> Result<f64, Trouble> {
         if self.depth == MAX_DEPTH {
             return Err(self.trouble(at, format!("more than {MAX_DEPTH} levels of nesting")));
         }

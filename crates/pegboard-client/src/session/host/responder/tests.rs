@@ -62,7 +62,7 @@ impl Host for FakeHost {
 impl Responder {
     /// Responds through the host of the connection.
     async fn answer(&self, method: &str, request: RequestParams) -> Result<Value, ErrorResponse> {
-        self.respond_directly(method, request, self.asked_for_none()).await
+        self.respond_directly(method, request, self.select_own_host()).await
     }
 }
 
@@ -424,7 +424,7 @@ async fn a_host_that_panics_is_an_error_to_the_server() {
     }
     assert_eq!(
         responder
-            .elicit_url(url_request(), responder.asked_for_none())
+            .elicit_url(url_request(), responder.select_own_host())
             .await
             .unwrap_err()
             .0,

@@ -21,8 +21,8 @@ impl Inbox for Recorder {
     fn waits_for(&self, _id: u64) -> bool {
         false
     }
-    fn failed(&self, _id: u64, _failure: WireFailure) {}
-    fn ended(&self, _end: WireEnd) {}
+    fn report_failure(&self, _id: u64, _failure: WireFailure) {}
+    fn report_end(&self, _end: WireEnd) {}
 }
 
 fn frame(is_final: bool, opcode: u8, payload: &[u8]) -> Vec<u8> {

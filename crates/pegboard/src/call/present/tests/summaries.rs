@@ -96,7 +96,7 @@ async fn summarising_may_be_the_way_to_bound_a_result() {
     let presented = fixture.shape(done(lines(500))).await;
     assert!(presented.outcome.text().ends_with("\n\nall is well"));
     let mut alone = fixture;
-    alone.options = View::new().result_options.opened();
+    alone.options = View::new().result_options.prepare();
     let presented = alone.shape(done(lines(500))).await;
     assert_eq!(
         presented.notes.warnings,
