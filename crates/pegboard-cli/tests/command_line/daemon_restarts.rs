@@ -90,8 +90,9 @@ fn a_call_of_a_host_without_a_daemon_is_refused_after_ten_seconds() {
         send(&mut host, id);
         let refused = host.answer_to(id);
         let waited = began.elapsed().unwrap();
-        assert!(waited > WAIT - Duration::from_secs(2), "{waited:?}: {refused}");
-        assert!(waited < 2 * WAIT, "{waited:?}");
+        // It ends before, if the next attempt would begin after that time.
+        assert!(waited > WAIT / 2, "{waited:?}: {refused}");
+        assert!(waited < 3 * WAIT, "{waited:?}");
         let result = &refused["result"];
         assert_eq!(result["_meta"]["pegboard/may_have_executed"], false, "{refused}");
         let text = result["content"][0]["text"].as_str().unwrap();

@@ -144,12 +144,13 @@ impl Supervisor {
     /// finds its events sent, and a subscriber that receives the events finds the new phase.
     pub(super) fn publish(&self, phase: Phase) {
         let ready = phase.as_live().map(|live| live.ready.clone());
+        let published = phase.clone();
         let old = {
             let mut holders = self.parts.holders.by_number.lock();
-            let old = self.show(phase.clone());
+            let old = self.show(phase);
             holders
                 .values_mut()
-                .for_each(|holder| holder.reporter.report_phase(&phase));
+                .for_each(|holder| holder.reporter.report_phase(&published));
             self.parts.ready.store(ready);
             old
         };
