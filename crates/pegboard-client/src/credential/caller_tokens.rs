@@ -37,8 +37,8 @@ impl fmt::Debug for CallerRights {
 
 /// The access tokens of each principal, one for all with the same [rights](CallerRights), until they expire. Clones share them.
 ///
-/// A board has one (`Pegboard::caller_tokens`). A gateway keeps the tokens of its callers there while they are
-/// [wanted](CallerTokens::are_wanted): no token is kept unless a server's config exchanges it, and it reaches the authorization server that this
+/// A board has one (`Pegboard::caller_tokens`). A gateway keeps the tokens of its callers there while their exchange is
+/// [enabled](CallerTokens::is_exchange_enabled): no token is kept unless a server's config exchanges it, and it reaches the authorization server that this
 /// config names and nothing else. A view (`View::caller_rights`) says which of them is exchanged for its calls.
 #[derive(Clone, Default)]
 pub struct CallerTokens {
