@@ -12,7 +12,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use call_slots::{CallsInFlight, Line};
+use call_slots::{CallsInFlight, SlotLine};
 use pegboard::{
     Answer, Config, NativeTool, NativeTools, Pegboard, ServerName, ToolCall, Toolset, journal::CallJournal as _,
 };
@@ -58,8 +58,8 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     Ok(())
 }
 
-fn line() -> Line<'static> {
-    Line {
+fn line() -> SlotLine<'static> {
+    SlotLine {
         id: "call-1",
         server: "fx",
         tool: "write",

@@ -90,7 +90,7 @@ impl BareSession {
     pub async fn open(tools: &Toolset, name: &str, deadline: Deadline) -> Option<Self> {
         let route = tools.resolve(name, deadline).await?;
         Some(Self {
-            live: route.server.live(deadline).await.ok()?,
+            live: route.server.ensure_live(deadline).await.ok()?,
             tool: route.tool.clone(),
         })
     }
