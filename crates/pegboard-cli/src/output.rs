@@ -11,7 +11,7 @@ mod wrap;
 pub(crate) use image::Graphics;
 pub(crate) use out_file::check_out;
 pub(crate) use sanitize::{clean, indent, is_hidden, one_line};
-pub(crate) use shell_word::shell_word;
+pub(crate) use shell_word::{shell_word, single_quote};
 pub(crate) use table::Table;
 pub(crate) use wrap::wrap;
 

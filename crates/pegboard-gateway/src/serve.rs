@@ -13,6 +13,7 @@ mod listener;
 mod listeners;
 mod monitor;
 mod protected_resource;
+mod request_head;
 mod routes;
 mod site;
 mod tls;

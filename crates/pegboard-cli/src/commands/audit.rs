@@ -68,10 +68,10 @@ impl Run for Verify {
             return context.refuse(&complaint, &nothing).await;
         }
         let (path, head) = (log.clone(), self.head.map(|head| head.to_ascii_lowercase()));
-        let verifying = tokio::task::spawn_blocking(move || pegboard::audit::verify(&path, head.as_deref()));
+        let verifying = read_log(move || pegboard::audit::verify(&path, head.as_deref()));
         let check = match context.work_or_end(verifying, &nothing).await {
-            Ok(Ok(Ok(check))) => check,
-            Ok(Ok(Err(error))) if !is_named && is_gone(&log, &error) => {
+            Ok(Ok(check)) => check,
+            Ok(Err(error)) if !is_named && is_gone(&log, &error) => {
                 let broken = Broken {
                     file: log,
                     line: 0,
@@ -87,11 +87,6 @@ impl Run for Verify {
                     false => Report::new(Exit::ToolError).error(&broken.text(), Some(REMOVED)),
                 };
                 return context.print(report).await;
-            }
-            Ok(Ok(Err(error))) => {
-                return context
-                    .refuse(&read_complaint(&log, &error.to_string()), &nothing)
-                    .await;
             }
             Ok(Err(error)) => {
                 return context
@@ -259,14 +254,9 @@ impl Run for Show {
             .cloned()
             .collect();
         let path = log.clone();
-        let reading = tokio::task::spawn_blocking(move || records(&path, &servers, self.last.unwrap_or(50)));
+        let reading = read_log(move || records(&path, &servers, self.last.unwrap_or(50)));
         let records = match context.work_or_end(reading, &nothing).await {
-            Ok(Ok(Ok(records))) => records,
-            Ok(Ok(Err(error))) => {
-                return context
-                    .refuse(&read_complaint(&log, &error.to_string()), &nothing)
-                    .await;
-            }
+            Ok(Ok(records)) => records,
             Ok(Err(error)) => {
                 return context
                     .refuse(&read_complaint(&log, &error.to_string()), &nothing)
@@ -352,6 +342,12 @@ fn log(context: &Context<'_>, named: Option<PathBuf>) -> Result<PathBuf, Complai
             "name a file, or set `audit = \"FILE\"` at the top of the config",
         )
     })
+}
+
+/// Reads a log on a blocking thread.
+async fn read_log<T: Send + 'static>(read: impl FnOnce() -> io::Result<T> + Send + 'static) -> io::Result<T> {
+    let reading = tokio::task::spawn_blocking(read).await;
+    reading.unwrap_or_else(|panicked| Err(io::Error::other(panicked)))
 }
 
 fn read_complaint(log: &Path, error: &str) -> Complaint {

@@ -18,7 +18,7 @@ use crate::{
     cli::address,
     exit::Exit,
     logging::LogUse,
-    output::{self, Report},
+    output::{self, Report, single_quote},
     recording::{self, Matching},
     settings::{Complaint, Settings},
 };
@@ -50,7 +50,7 @@ impl Run for Record {
     /// Serves what `mcp` serves, and records the answers.
     async fn run(self, mut context: Context<'_>) -> Exit {
         if !self.command.is_empty() {
-            let words: Vec<String> = self.command.iter().map(|word| quote(word)).collect();
+            let words: Vec<String> = self.command.iter().map(|word| single_quote(word)).collect();
             context.global.servers = vec![format!("{NAME}={}", words.join(" ")), NAME.to_owned()];
         }
         // A daemon's servers may be used by others meanwhile.
@@ -66,11 +66,6 @@ impl Run for Record {
         };
         Box::pin(mcp::serve(context, board, Some(recording))).await
     }
-}
-
-/// A word for `--server NAME=COMMAND`, which is split like in a shell.
-fn quote(word: &str) -> String {
-    format!("'{}'", word.replace('\'', r"'\''"))
 }
 
 /// Serve a recording as a fake MCP server

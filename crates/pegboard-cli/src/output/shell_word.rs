@@ -6,6 +6,11 @@ pub(crate) fn shell_word(word: &str) -> String {
     if !word.is_empty() && word.chars().all(is_plain) {
         word.to_owned()
     } else {
-        format!("'{}'", word.replace('\'', "'\\''"))
+        single_quote(word)
     }
+}
+
+/// A word in single quotes, in which a POSIX shell expands nothing.
+pub(crate) fn single_quote(word: &str) -> String {
+    format!("'{}'", word.replace('\'', r"'\''"))
 }

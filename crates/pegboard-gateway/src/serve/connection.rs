@@ -21,7 +21,8 @@ use tokio_util::sync::CancellationToken;
 use super::{
     activity::{Activity, Busy, IDLE_TIME},
     listeners::{Arrival, ClientStream},
-    site::{MAX_HEAD, Site},
+    request_head::MAX_HEAD,
+    site::Site,
     tls,
     watched_stream::WatchedStream,
 };

@@ -14,7 +14,7 @@ use bytes::Bytes;
 use futures_util::FutureExt as _;
 use http::{
     HeaderValue, Method, Request, StatusCode, Uri,
-    header::{HOST, ORIGIN, WWW_AUTHENTICATE},
+    header::{HOST, WWW_AUTHENTICATE},
     request::Parts,
 };
 use http_body::Body;
@@ -26,6 +26,7 @@ use super::{
     cors, expiry,
     listeners::{Arrival, LocalClient},
     protected_resource::{self, RequestedUrl},
+    request_head::{is_page_visit, is_too_long},
     routes::{Route, authorize},
     traffic::{BUSY, PathLabel, TOO_LONG, Traffic, VIEW},
 };
@@ -39,8 +40,6 @@ use crate::{
     },
 };
 
-/// The limit on the head of a request, in bytes.
-pub(super) const MAX_HEAD: usize = 64 * 1024;
 /// How often a token is verified again because the rules have changed meanwhile.
 const MAX_VERIFICATIONS: usize = 4;
 /// The limit on the time between the end of the old rules and the new ones.
@@ -458,27 +457,6 @@ impl Site {
             Err(never) => match never {},
         }
     }
-}
-
-/// Returns `true` if a person opens a page as a whole, by a link or a redirect. No script reads it, and no frame shows it.
-fn is_page_visit<B>(request: &Request<B>) -> bool {
-    let headers = request.headers();
-    let is = |name: &str, value: &str| headers.get(name).is_some_and(|sent| sent == value);
-    *request.method() == Method::GET
-        && !headers.contains_key(ORIGIN)
-        && is("sec-fetch-mode", "navigate")
-        && is("sec-fetch-dest", "document")
-}
-
-/// Returns `true` if the head of a request is over the limit: request line, headers, and the blank line.
-fn is_too_long<B>(request: &Request<B>) -> bool {
-    const LINE: usize = " HTTP/1.1\r\n".len();
-    let path = request.uri().path_and_query().map_or(1, |path| path.as_str().len());
-    let headers = request.headers().iter();
-    let headers: usize = headers
-        .map(|(name, value)| name.as_str().len() + value.len() + ": \r\n".len())
-        .sum();
-    request.method().as_str().len() + " ".len() + path + LINE + headers + "\r\n".len() > MAX_HEAD
 }
 
 fn answer_liveness(method: &Method) -> HttpResponse {

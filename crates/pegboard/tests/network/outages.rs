@@ -32,7 +32,7 @@ const PRESETS: [&str; 6] = ["pegboard", "tarsy", "ai-agent", "antwort", "goat", 
 const ENDS_WITHIN: Duration = Duration::from_secs(130);
 /// As much time again, in longer steps: on a slow machine the clock may have been moved past the limits of a start in flight.
 const AT_THE_LATEST: Duration = Duration::from_secs(400);
-/// How much real time a loop may take: less than the minute after which a failure that somebody has to mend is tried again.
+/// The longest a loop may take in real time. A failure that needs a person is tried again after a minute, which must not happen meanwhile.
 const REAL_LIMIT: Duration = Duration::from_secs(50);
 /// How long a step on loopback may take before the clock is moved on.
 const A_STEP: Duration = Duration::from_millis(40);

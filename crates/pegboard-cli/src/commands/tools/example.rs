@@ -3,6 +3,7 @@
 use serde_json::{Value, json};
 
 use super::schema_text::SchemaNode;
+use crate::output::single_quote;
 
 /// A command line that calls the tool with its required arguments.
 pub(super) fn command(tool: &str, schema: SchemaNode<'_>) -> String {
@@ -142,7 +143,7 @@ fn quote(word: &str) -> String {
         |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.' | '/' | '=' | ':' | '@' | ',' | '+');
     match !word.is_empty() && word.chars().all(is_safe) {
         true => word.to_owned(),
-        false => format!("'{}'", word.replace('\'', "'\\''")),
+        false => single_quote(word),
     }
 }
 

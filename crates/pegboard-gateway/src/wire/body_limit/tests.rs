@@ -42,23 +42,23 @@ fn text(length: usize) -> Bytes {
 #[test]
 fn a_long_message_reserves_its_length_until_its_last_slice_is_dropped() {
     let limit = BodyLimit::new(4 * UNIT);
-    let free = limit.all.free_places();
+    let free = limit.all.free_permits();
     let message = limit.hold(None, text(3 * UNIT)).unwrap();
-    assert_eq!(limit.all.free_places(), free - 3);
+    assert_eq!(limit.all.free_permits(), free - 3);
     let params = message.slice(10..20);
     drop(message);
-    assert_eq!(limit.all.free_places(), free - 3);
+    assert_eq!(limit.all.free_permits(), free - 3);
     drop(params);
-    assert_eq!(limit.all.free_places(), free);
+    assert_eq!(limit.all.free_permits(), free);
 }
 
 #[test]
 fn a_short_message_reserves_nothing_and_is_not_copied() {
     let limit = BodyLimit::new(4 * UNIT);
-    let (free, message) = (limit.all.free_places(), text(UNIT));
+    let (free, message) = (limit.all.free_permits(), text(UNIT));
     let at = message.as_ptr();
     let message = limit.hold(None, message).unwrap();
-    assert_eq!((limit.all.free_places(), message.as_ptr()), (free, at));
+    assert_eq!((limit.all.free_permits(), message.as_ptr()), (free, at));
 }
 
 #[test]
@@ -96,7 +96,7 @@ async fn bodies_that_only_declare_their_length_leave_room_for_others() {
     }
     tokio::time::sleep(Duration::from_secs(1)).await;
     // Twice the limit is declared, and a small part of that has come.
-    assert_eq!(limit.all.free_places(), ALL_UNITS - slow.len() * 3);
+    assert_eq!(limit.all.free_permits(), ALL_UNITS - slow.len() * 3);
     let (sender, parts) = mpsc::channel(4);
     sender.send(text(20 * UNIT)).await.unwrap();
     drop(sender);
@@ -107,5 +107,5 @@ async fn bodies_that_only_declare_their_length_leave_room_for_others() {
     for (_, task) in slow {
         assert!(matches!(task.await.unwrap(), Err(BodyError::Late)));
     }
-    assert_eq!(limit.all.free_places(), ALL_UNITS);
+    assert_eq!(limit.all.free_permits(), ALL_UNITS);
 }

@@ -1,27 +1,27 @@
-//! [`Places`]: a limit on what clients hold, of which one principal gets no more than half.
+//! [`PrincipalQuota`]: a limit on what clients hold, of which one principal gets no more than half.
 
 use std::{collections::HashMap, sync::Arc};
 
 use pegboard::Principal;
 use pegboard_base::sync::Mutex;
 
-/// The places for things of one kind, such as connections.
+/// The permits for things of one kind, such as connections.
 #[derive(Debug)]
 pub struct PrincipalQuota {
     max: usize,
     taken: Mutex<HashMap<Option<Principal>, usize>>,
 }
 
-/// Some places, free again when this is dropped.
+/// Some of the permits, free again when this is dropped.
 #[derive(Debug)]
 pub struct QuotaPermit {
-    places: Arc<PrincipalQuota>,
+    quota: Arc<PrincipalQuota>,
     principal: Option<Principal>,
     count: usize,
 }
 
 impl PrincipalQuota {
-    /// Creates `max` places, all of them free.
+    /// Creates `max` permits, all of them free.
     pub fn new(max: usize) -> Arc<Self> {
         Arc::new(Self {
             max,
@@ -29,31 +29,31 @@ impl PrincipalQuota {
         })
     }
 
-    /// Takes a place, unless none is left or the principal has its share. Clients without a token are one principal, and share all places.
+    /// Takes a permit, unless none is left or the principal has its share. Clients without a token are one principal, and share all permits.
     pub fn try_acquire(self: &Arc<Self>, principal: Option<&Principal>) -> Option<QuotaPermit> {
-        let mut place = QuotaPermit {
-            places: self.clone(),
+        let mut permit = QuotaPermit {
+            quota: self.clone(),
             principal: principal.cloned(),
             count: 0,
         };
-        place.try_grow_to(1).then_some(place)
+        permit.try_grow_to(1).then_some(permit)
     }
 
-    /// How many places are free.
+    /// How many permits are free.
     #[cfg(test)]
-    pub(crate) fn free_places(&self) -> usize {
+    pub(crate) fn free_permits(&self) -> usize {
         self.max - self.taken.lock().values().sum::<usize>()
     }
 }
 
 impl QuotaPermit {
-    /// Takes more places, until it has `count`. Returns `false` and takes none if too few are left, or the principal would have more than its
+    /// Takes more permits, until it has `count`. Returns `false` and takes none if too few are left, or the principal would have more than its
     /// share.
     pub fn try_grow_to(&mut self, count: usize) -> bool {
         let more = count.saturating_sub(self.count);
-        let max = self.places.max;
+        let max = self.quota.max;
         let share = if self.principal.is_some() { max.div_ceil(2) } else { max };
-        let mut taken = self.places.taken.lock();
+        let mut taken = self.quota.taken.lock();
         let own = taken.get(&self.principal).copied().unwrap_or_default();
         if own + more > share || taken.values().sum::<usize>() + more > max {
             return false;
@@ -69,7 +69,7 @@ impl QuotaPermit {
 
 impl Drop for QuotaPermit {
     fn drop(&mut self) {
-        let mut taken = self.places.taken.lock();
+        let mut taken = self.quota.taken.lock();
         if let Some(own) = taken.get_mut(&self.principal) {
             *own -= self.count;
             if *own == 0 {
@@ -84,28 +84,28 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_principal_leaves_half_of_the_places_to_others() {
-        let places = PrincipalQuota::new(4);
+    fn a_principal_leaves_half_of_the_permits_to_others() {
+        let quota = PrincipalQuota::new(4);
         let (alice, bob) = (Principal::new("alice"), Principal::new("bob"));
-        let of_alice: Vec<_> = (0..3).filter_map(|_| places.try_acquire(Some(&alice))).collect();
+        let of_alice: Vec<_> = (0..3).filter_map(|_| quota.try_acquire(Some(&alice))).collect();
         assert_eq!(of_alice.len(), 2);
-        let of_bob: Vec<_> = (0..3).filter_map(|_| places.try_acquire(Some(&bob))).collect();
+        let of_bob: Vec<_> = (0..3).filter_map(|_| quota.try_acquire(Some(&bob))).collect();
         assert_eq!(of_bob.len(), 2);
         assert!(
-            places.try_acquire(Some(&Principal::new("carol"))).is_none(),
+            quota.try_acquire(Some(&Principal::new("carol"))).is_none(),
             "none is left"
         );
         drop(of_alice);
-        assert!(places.try_acquire(Some(&bob)).is_none());
-        assert!(places.try_acquire(Some(&alice)).is_some());
+        assert!(quota.try_acquire(Some(&bob)).is_none());
+        assert!(quota.try_acquire(Some(&alice)).is_some());
         drop(of_bob);
-        assert!(places.taken.lock().is_empty());
+        assert!(quota.taken.lock().is_empty());
     }
 
     #[test]
-    fn without_tokens_all_places_can_be_taken() {
-        let places = PrincipalQuota::new(3);
-        let taken: Vec<_> = (0..4).filter_map(|_| places.try_acquire(None)).collect();
+    fn without_tokens_all_permits_can_be_taken() {
+        let quota = PrincipalQuota::new(3);
+        let taken: Vec<_> = (0..4).filter_map(|_| quota.try_acquire(None)).collect();
         assert_eq!(taken.len(), 3);
     }
 }
