@@ -7,6 +7,7 @@ mod signed_in;
 
 use std::{collections::HashMap, future::Future, sync::Arc, time::Duration};
 
+use futures_util::future::BoxFuture;
 use tokio::time::Instant;
 use tokio_util::task::TaskTracker;
 
@@ -96,52 +97,54 @@ impl OAuthClient {
     ///
     /// [`OAuthError::NeedsSignIn`] for [`CredentialReason::FirstUse`] does not mean that the server needs a token: the request may be sent without
     /// one, and the challenge of the response is remembered when this is called again with [`CredentialReason::Refused`].
-    pub async fn access_token_after(
-        &self,
-        account: &OAuthAccount,
-        reason: CredentialReason<'_>,
+    pub fn access_token_after<'a>(
+        &'a self,
+        account: &'a OAuthAccount,
+        reason: CredentialReason<'a>,
         refused_token: Option<Secret>,
-    ) -> Result<AccessToken, OAuthError> {
-        let key = account.key();
-        let refused = match reason {
-            CredentialReason::Refused { challenge } => Some(challenge.map(Challenge::parse).unwrap_or_default()),
-            CredentialReason::FirstUse | CredentialReason::Refresh => None,
-        };
-        let current = self.store_of(account).account(&key).await?;
-        let current = current.and_then(|stored| stored.session);
-        let (seen, cause) = match refused {
-            None => match &current {
-                Some(session) if !session.is_due() => {
-                    return Ok(self.remember_returned(&key, AccessToken::fresh(session)));
-                }
-                Some(session) => (Some(session.access_token.clone()), Cause::Due),
-                None => (None, Cause::Due),
-            },
-            Some(challenge) => (refused_token, Cause::Refused(challenge)),
-        };
-        if let Some(failure) = self.recent_failure(account, &key, current.as_ref(), (seen.as_ref(), &cause)) {
-            return failure;
-        }
-        let usable = current.filter(|session| matches!(cause, Cause::Due) && !session.has_expired());
-        let is_renewing = |remembered: &mut Remembered| std::mem::replace(&mut remembered.is_renewing, true);
-        if let Some(session) = &usable
-            && self.update_remembered(&key, is_renewing)
-        {
-            return Ok(AccessToken::stale(session));
-        }
-        let renewal = self.renewal(account, &key, seen, cause);
-        let most = if usable.is_some() { GRACE } else { ANSWER_TIMEOUT };
-        match (tokio::time::timeout(most, renewal).await, usable) {
-            // The store does not work, for example.
-            (Ok(Err(error)), Some(session)) if !error.needs_sign_in() => Ok(AccessToken::stale(&session)),
-            (Ok(renewed), _) => Ok(self.remember_returned(&key, renewed?)),
-            // It goes on, and the next request finds its result.
-            (Err(_), Some(session)) => Ok(AccessToken::stale(&session)),
-            (Err(_), None) => Err(OAuthError::Temporary {
-                reason: "the token is still being renewed".to_owned(),
-                retry_after: RETRY_SOON,
-            }),
-        }
+    ) -> BoxFuture<'a, Result<AccessToken, OAuthError>> {
+        Box::pin(async move {
+            let key = account.key();
+            let refused = match reason {
+                CredentialReason::Refused { challenge } => Some(challenge.map(Challenge::parse).unwrap_or_default()),
+                CredentialReason::FirstUse | CredentialReason::Refresh => None,
+            };
+            let current = self.store_of(account).account(&key).await?;
+            let current = current.and_then(|stored| stored.session);
+            let (seen, cause) = match refused {
+                None => match &current {
+                    Some(session) if !session.is_due() => {
+                        return Ok(self.remember_returned(&key, AccessToken::fresh(session)));
+                    }
+                    Some(session) => (Some(session.access_token.clone()), Cause::Due),
+                    None => (None, Cause::Due),
+                },
+                Some(challenge) => (refused_token, Cause::Refused(challenge)),
+            };
+            if let Some(failure) = self.recent_failure(account, &key, current.as_ref(), (seen.as_ref(), &cause)) {
+                return failure;
+            }
+            let usable = current.filter(|session| matches!(cause, Cause::Due) && !session.has_expired());
+            let is_renewing = |remembered: &mut Remembered| std::mem::replace(&mut remembered.is_renewing, true);
+            if let Some(session) = &usable
+                && self.update_remembered(&key, is_renewing)
+            {
+                return Ok(AccessToken::stale(session));
+            }
+            let renewal = self.renewal(account, &key, seen, cause);
+            let most = if usable.is_some() { GRACE } else { ANSWER_TIMEOUT };
+            match (tokio::time::timeout(most, renewal).await, usable) {
+                // The store does not work, for example.
+                (Ok(Err(error)), Some(session)) if !error.needs_sign_in() => Ok(AccessToken::stale(&session)),
+                (Ok(renewed), _) => Ok(self.remember_returned(&key, renewed?)),
+                // It goes on, and the next request finds its result.
+                (Err(_), Some(session)) => Ok(AccessToken::stale(&session)),
+                (Err(_), None) => Err(OAuthError::Temporary {
+                    reason: "the token is still being renewed".to_owned(),
+                    retry_after: RETRY_SOON,
+                }),
+            }
+        })
     }
 
     /// The same, where the refused token is the one that was returned last.
@@ -181,56 +184,60 @@ impl OAuthClient {
         self.begin_as(account, redirect, true).await
     }
 
-    async fn begin_as(
-        &self,
-        account: &OAuthAccount,
-        redirect: &RedirectUri,
+    fn begin_as<'a>(
+        &'a self,
+        account: &'a OAuthAccount,
+        redirect: &'a RedirectUri,
         registers_anew: bool,
-    ) -> Result<PendingSignIn, OAuthError> {
-        if !account.settings.grant.needs_person() {
-            return Err(OAuthError::Setting(
-                "the server's tokens come without a person, so there is nothing to sign in to".to_owned(),
-            ));
-        }
-        check_destination(account)?;
-        let Inner { http, store, keys, .. } = &*self.inner;
-        let flow = async {
-            let stored = store.account(&account.key()).await?.unwrap_or_default();
-            let (challenge, found) = find(http, account, stored.challenge).await?;
-            let pin = IssuerPin {
-                store,
-                account,
-                session: stored.session.as_ref(),
-                server: &found.server,
-            };
-            pin.check().await?;
-            let scopes = choose_scopes(account, &challenge, &found);
-            if registers_anew {
-                store.remove_registrations(&found.server.issuer).await?;
-                // Even if it cannot be read.
-                let (issuer, redirect) = (&found.server.issuer, redirect.as_str());
-                store.remove_registration(issuer, redirect).await?;
-            } else if let Some(unknown) = &stored.unknown_client {
-                registration::forget(store, &found.server, redirect, unknown).await?;
+    ) -> BoxFuture<'a, Result<PendingSignIn, OAuthError>> {
+        Box::pin(async move {
+            if !account.settings.grant.needs_person() {
+                return Err(OAuthError::Setting(
+                    "the server's tokens come without a person, so there is nothing to sign in to".to_owned(),
+                ));
             }
-            let client = registration::client(http, store, account, &found, redirect, &scopes).await?;
-            let binding = Binding::choose(keys, account, &found, challenge.offers_dpop, None)?;
-            let pending = PendingSignIn::new(account, found, client, redirect, scopes, challenge.is_step_up)?;
-            Ok(pending.with_binding(binding))
-        };
-        Box::pin(within_flow(flow)).await
+            check_destination(account)?;
+            let Inner { http, store, keys, .. } = &*self.inner;
+            let flow = async {
+                let stored = store.account(&account.key()).await?.unwrap_or_default();
+                let (challenge, found) = find(http, account, stored.challenge).await?;
+                let pin = IssuerPin {
+                    store,
+                    account,
+                    session: stored.session.as_ref(),
+                    server: &found.server,
+                };
+                pin.check().await?;
+                let scopes = choose_scopes(account, &challenge, &found);
+                if registers_anew {
+                    store.remove_registrations(&found.server.issuer).await?;
+                    // Even if it cannot be read.
+                    let (issuer, redirect) = (&found.server.issuer, redirect.as_str());
+                    store.remove_registration(issuer, redirect).await?;
+                } else if let Some(unknown) = &stored.unknown_client {
+                    registration::forget(store, &found.server, redirect, unknown).await?;
+                }
+                let client = registration::client(http, store, account, &found, redirect, &scopes).await?;
+                let binding = Binding::choose(keys, account, &found, challenge.offers_dpop, None)?;
+                let pending = PendingSignIn::new(account, found, client, redirect, scopes, challenge.is_step_up)?;
+                Ok(pending.with_binding(binding))
+            };
+            Box::pin(within_flow(flow)).await
+        })
     }
 
     /// Finishes a sign-in with the URL that the browser was redirected to.
-    pub async fn finish(&self, pending: PendingSignIn, redirected: &str) -> Result<(), OAuthError> {
-        let code = pending.code(redirected)?;
-        let client = self.clone();
-        // In a task of its own: the code can be used once, so its tokens must be stored even if the caller is gone.
-        let task = self
-            .inner
-            .renewals
-            .spawn(async move { Box::pin(client.redeem(&pending, &code)).await });
-        task.await.unwrap_or_else(|_| Err(cut_off()))
+    pub fn finish<'a>(&'a self, pending: PendingSignIn, redirected: &'a str) -> BoxFuture<'a, Result<(), OAuthError>> {
+        Box::pin(async move {
+            let code = pending.code(redirected)?;
+            let client = self.clone();
+            // In a task of its own: the code can be used once, so its tokens must be stored even if the caller is gone.
+            let task = self
+                .inner
+                .renewals
+                .spawn(async move { Box::pin(client.redeem(&pending, &code)).await });
+            task.await.unwrap_or_else(|_| Err(cut_off()))
+        })
     }
 
     async fn redeem(&self, pending: &PendingSignIn, code: &Secret) -> Result<(), OAuthError> {

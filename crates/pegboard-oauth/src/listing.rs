@@ -6,6 +6,7 @@ use super::{
     error::OAuthError,
     session::SessionSummary,
 };
+use futures_util::future::BoxFuture;
 use pegboard_base::{caller::Principal, name::ServerName};
 
 /// A session of the store, and whose it is.
@@ -27,48 +28,58 @@ pub struct ListedSession {
 
 impl OAuthClient {
     /// All sessions of the store. One that several of `servers` share is listed for each of them.
-    pub async fn sessions(&self, servers: &[OAuthAccount]) -> Result<Vec<ListedSession>, OAuthError> {
-        let mut listed = Vec::new();
-        for found in self.store().accounts().await? {
-            let (key, stored) = (found.key, found.account);
-            let principal = stored.principal.clone().map(Principal::from);
-            let url = stored.server.clone();
-            let Some(session) = SessionSummary::from_stored(stored) else {
-                continue;
-            };
-            let is_of = |server: &&OAuthAccount| {
-                let account = OAuthAccount {
-                    principal: principal.clone(),
-                    ..(*server).clone()
+    pub fn sessions<'a>(
+        &'a self,
+        servers: &'a [OAuthAccount],
+    ) -> BoxFuture<'a, Result<Vec<ListedSession>, OAuthError>> {
+        Box::pin(async move {
+            let mut listed = Vec::new();
+            for found in self.store().accounts().await? {
+                let (key, stored) = (found.key, found.account);
+                let principal = stored.principal.clone().map(Principal::from);
+                let url = stored.server.clone();
+                let Some(session) = SessionSummary::from_stored(stored) else {
+                    continue;
                 };
-                account.key() == key
-            };
-            let mut names: Vec<Option<ServerName>> = servers
-                .iter()
-                .filter(is_of)
-                .map(|account| Some(account.server.clone()))
-                .collect();
-            if names.is_empty() {
-                names.push(None);
+                let is_of = |server: &&OAuthAccount| {
+                    let account = OAuthAccount {
+                        principal: principal.clone(),
+                        ..(*server).clone()
+                    };
+                    account.key() == key
+                };
+                let mut names: Vec<Option<ServerName>> = servers
+                    .iter()
+                    .filter(is_of)
+                    .map(|account| Some(account.server.clone()))
+                    .collect();
+                if names.is_empty() {
+                    names.push(None);
+                }
+                listed.extend(names.into_iter().map(|server| ListedSession {
+                    server,
+                    url: url.clone(),
+                    principal: principal.clone(),
+                    session: session.clone(),
+                    is_encrypted: found.is_encrypted,
+                    key: key.clone(),
+                }));
             }
-            listed.extend(names.into_iter().map(|server| ListedSession {
-                server,
-                url: url.clone(),
-                principal: principal.clone(),
-                session: session.clone(),
-                is_encrypted: found.is_encrypted,
-                key: key.clone(),
-            }));
-        }
-        listed.sort_by(|a, b| (&a.server, &a.url, &a.principal).cmp(&(&b.server, &b.url, &b.principal)));
-        Ok(listed)
+            listed.sort_by(|a, b| (&a.server, &a.url, &a.principal).cmp(&(&b.server, &b.url, &b.principal)));
+            Ok(listed)
+        })
     }
 
     /// The keys and the names of files that cannot be read. The issuers that the clients of `servers` are pinned to are left out.
-    pub async fn list_unreadable(&self, servers: &[OAuthAccount]) -> Result<Vec<(AccountKey, String)>, OAuthError> {
-        let pinned: Vec<AccountKey> = servers.iter().map(OAuthAccount::pin_key).collect();
-        let mut files = self.store().list_unreadable().await?;
-        files.retain(|(key, _)| !pinned.contains(key));
-        Ok(files)
+    pub fn list_unreadable<'a>(
+        &'a self,
+        servers: &'a [OAuthAccount],
+    ) -> BoxFuture<'a, Result<Vec<(AccountKey, String)>, OAuthError>> {
+        Box::pin(async move {
+            let pinned: Vec<AccountKey> = servers.iter().map(OAuthAccount::pin_key).collect();
+            let mut files = self.store().list_unreadable().await?;
+            files.retain(|(key, _)| !pinned.contains(key));
+            Ok(files)
+        })
     }
 }

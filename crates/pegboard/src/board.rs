@@ -42,7 +42,6 @@ pub use token_protection::TokenProtection;
 
 use std::{sync::Arc, time::Duration};
 
-use futures_util::future::join_all;
 use tokio::sync::Semaphore;
 
 use crate::status::BoardStatus;
@@ -106,14 +105,7 @@ impl Pegboard {
     /// at most for `patience`. For a session-scoped server this covers the instances of all open views, or without views one that the next
     /// view takes over.
     pub async fn settle(&self, patience: Duration) {
-        let deadline = Deadline::within(patience);
-        let configured = self.0.registry.configured_servers();
-        let wanted = configured.iter().filter(|server| server.activation().is_requested());
-        let instances: Vec<_> = wanted
-            .flat_map(|server| self.0.registry.instances_in_use(server.name()))
-            .filter(|server| server.is_enabled())
-            .collect();
-        join_all(instances.iter().map(|server| server.ensure_live(deadline))).await;
+        self.0.registry.settle(Deadline::within(patience)).await;
     }
 
     /// Returns the current status: one row for each live server, with the view that owns it, if any.

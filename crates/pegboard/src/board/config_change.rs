@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, sync::Arc};
 
-use futures_util::future::join_all;
+use futures_util::future::{BoxFuture, join_all};
 use serde::Serialize;
 
 use super::{
@@ -76,78 +76,82 @@ impl<'a> ConfigChange<'a> {
     }
 
     /// Takes over the limits and queues of `config`, and removes from it what is not applied: the settings of servers in this process.
-    pub(super) async fn prepare(self, config: &mut Config) {
-        config.servers.retain(|name, _| !self.has_in_process(name));
-        config.misconfigured.retain(|name, _| !self.has_in_process(name));
-        for (name, queue) in &config.queues {
-            self.factory.shared.queues.grow(name, queue.concurrent);
-        }
-        self.factory.take_limits(&config.limits);
-        self.forget_refused().await;
+    pub(super) fn prepare(self, config: &'a mut Config) -> BoxFuture<'a, ()> {
+        Box::pin(async move {
+            config.servers.retain(|name, _| !self.has_in_process(name));
+            config.misconfigured.retain(|name, _| !self.has_in_process(name));
+            for (name, queue) in &config.queues {
+                self.factory.shared.queues.grow(name, queue.concurrent);
+            }
+            self.factory.take_limits(&config.limits);
+            self.forget_refused().await;
+        })
     }
 
     /// Changes the servers to match `config`, and waits until those that are started are ready or have failed.
-    pub(super) async fn apply(self, mut config: Config) -> Applied {
-        let mut applied = Applied::default();
-        self.keep_misconfigured(&mut config, &mut applied).await;
-        let (mut replacements, mut added) = (Vec::new(), Vec::new());
-        // Servers are stopped before others are started, so that slots, ports and locks are free.
-        for change in reconcile(&self.list_configured(), &config.servers) {
-            match change {
-                Change::Remove(name) => {
-                    self.registry.remove(&name).wait().await;
-                    applied.removed.push(name);
+    pub(super) fn apply(self, mut config: Config) -> BoxFuture<'a, Applied> {
+        Box::pin(async move {
+            let mut applied = Applied::default();
+            self.keep_misconfigured(&mut config, &mut applied).await;
+            let (mut replacements, mut added) = (Vec::new(), Vec::new());
+            // Servers are stopped before others are started, so that slots, ports and locks are free.
+            for change in reconcile(&self.list_configured(), &config.servers) {
+                match change {
+                    Change::Remove(name) => {
+                        self.registry.remove(&name).wait().await;
+                        applied.removed.push(name);
+                    }
+                    Change::Disable(name, config) => {
+                        self.changes.swap(&name, None, *config).await;
+                        applied.retuned.push(name);
+                    }
+                    Change::Retune(name, config) if self.keeps_connection(&name, &config) => {
+                        self.retune(&name, &config).await;
+                        applied.retuned.push(name);
+                    }
+                    Change::Retune(name, config) | Change::Enable(name, config) => {
+                        replacements.push((name, *config, ChangeKind::Retuned));
+                    }
+                    Change::Replace(name, config) => replacements.push((name, *config, ChangeKind::Replaced)),
+                    Change::Add(name, config) => added.push((name, *config)),
                 }
-                Change::Disable(name, config) => {
-                    self.changes.swap(&name, None, *config).await;
-                    applied.retuned.push(name);
-                }
-                Change::Retune(name, config) if self.keeps_connection(&name, &config) => {
-                    self.retune(&name, &config).await;
-                    applied.retuned.push(name);
-                }
-                Change::Retune(name, config) | Change::Enable(name, config) => {
-                    replacements.push((name, *config, ChangeKind::Retuned));
-                }
-                Change::Replace(name, config) => replacements.push((name, *config, ChangeKind::Replaced)),
-                Change::Add(name, config) => added.push((name, *config)),
             }
-        }
-        let replaced = replacements.into_iter().map(async |(name, config, kind)| {
-            let replaced = self.changes.replace(&name, None, config, StartMode::AsConfigured).await;
-            (name, replaced, kind)
-        });
-        for (name, replaced, kind) in join_all(replaced).await {
-            match replaced {
-                Ok(()) => applied.record(name, kind),
-                Err(NotConnected::Unreachable(error)) => {
-                    applied.record(name, kind);
-                    applied.errors.push(error);
+            let replaced = replacements.into_iter().map(async |(name, config, kind)| {
+                let replaced = self.changes.replace(&name, None, config, StartMode::AsConfigured).await;
+                (name, replaced, kind)
+            });
+            for (name, replaced, kind) in join_all(replaced).await {
+                match replaced {
+                    Ok(()) => applied.record(name, kind),
+                    Err(NotConnected::Unreachable(error)) => {
+                        applied.record(name, kind);
+                        applied.errors.push(error);
+                    }
+                    Err(NotConnected::NotReplaced(error)) => {
+                        applied.kept.push(name);
+                        applied.errors.push(error);
+                    }
+                    Err(NotConnected::TooManyServers { .. } | NotConnected::Closing | NotConnected::NameTaken(_)) => {
+                        applied.refused.push(name);
+                    }
                 }
-                Err(NotConnected::NotReplaced(error)) => {
-                    applied.kept.push(name);
-                    applied.errors.push(error);
-                }
-                Err(NotConnected::TooManyServers { .. } | NotConnected::Closing | NotConnected::NameTaken(_)) => {
+            }
+            let mut starting = Vec::new();
+            for (name, config) in added {
+                if self.changes.swap(&name, None, config).await.connections().is_refused() {
                     applied.refused.push(name);
+                } else {
+                    starting.push(name.clone());
+                    applied.added.push(name);
                 }
             }
-        }
-        let mut starting = Vec::new();
-        for (name, config) in added {
-            if self.changes.swap(&name, None, config).await.connections().is_refused() {
-                applied.refused.push(name);
-            } else {
-                starting.push(name.clone());
-                applied.added.push(name);
-            }
-        }
-        let started = starting
-            .iter()
-            .map(|name| self.changes.start(name, StartMode::AsConfigured));
-        let errors = join_all(started).await.into_iter().filter_map(Result::err);
-        applied.errors.extend(errors);
-        applied
+            let started = starting
+                .iter()
+                .map(|name| self.changes.start(name, StartMode::AsConfigured));
+            let errors = join_all(started).await.into_iter().filter_map(Result::err);
+            applied.errors.extend(errors);
+            applied
+        })
     }
 
     fn has_in_process(self, name: &ServerName) -> bool {

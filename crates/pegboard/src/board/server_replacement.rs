@@ -6,7 +6,7 @@ use std::{
     time::Duration,
 };
 
-use futures_util::future::join_all;
+use futures_util::future::{BoxFuture, join_all};
 
 use super::server_factory::ServerFactory;
 use crate::{
@@ -62,29 +62,35 @@ impl<'a> ServerChanges<'a> {
     }
 
     /// Connects a server as [`Pegboard::connect`](crate::Pegboard::connect) does.
-    pub(super) async fn connect(self, name: &ServerName, config: ServerConfig) -> Result<(), NotConnected> {
-        self.check_room(name, &config)?;
-        let running = self.registry.get(name);
-        let is_same = |server: Server| {
-            server.spec().target.is_configured() && !server.connections().is_refused() && **server.config() == config
-        };
-        if running.is_some_and(is_same) {
-            self.revive(name).await;
-            let started = self.start(name, StartMode::Now).await;
-            return started.map_err(NotConnected::Unreachable);
-        }
-        self.replace(name, None, config, StartMode::Now).await
+    pub(super) fn connect(self, name: &'a ServerName, config: ServerConfig) -> BoxFuture<'a, Result<(), NotConnected>> {
+        Box::pin(async move {
+            self.check_room(name, &config)?;
+            let running = self.registry.get(name);
+            let is_same = |server: Server| {
+                server.spec().target.is_configured()
+                    && !server.connections().is_refused()
+                    && **server.config() == config
+            };
+            if running.is_some_and(is_same) {
+                self.revive(name).await;
+                let started = self.start(name, StartMode::Now).await;
+                return started.map_err(NotConnected::Unreachable);
+            }
+            self.replace(name, None, config, StartMode::Now).await
+        })
     }
 
     /// Adds a server that runs in this process, or replaces the server of its name.
-    pub(super) async fn put_in_process(
+    pub(super) fn put_in_process(
         self,
-        name: &ServerName,
+        name: &'a ServerName,
         dialer: Arc<dyn Dialer>,
         settings: ServerConfig,
-    ) -> Result<(), NotConnected> {
-        self.check_room(name, &settings)?;
-        self.replace(name, Some(dialer), settings, StartMode::Now).await
+    ) -> BoxFuture<'a, Result<(), NotConnected>> {
+        Box::pin(async move {
+            self.check_room(name, &settings)?;
+            self.replace(name, Some(dialer), settings, StartMode::Now).await
+        })
     }
 
     /// Fails if the board is closing, or has no room for an enabled server.

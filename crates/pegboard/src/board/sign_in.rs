@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use futures_util::future::BoxFuture;
 use jiff::Timestamp;
 use url::Url;
 
@@ -372,23 +373,25 @@ impl Pegboard {
 }
 
 /// Revokes and forgets the tokens of an account, and ends the connections that use them.
-async fn end_sign_in(board: &Pegboard, account: &OAuthAccount) -> Result<SignedOut, SignInError> {
-    let record = SignInRecord::begin(board, SignInRecord::SIGN_OUT, account)
-        .await
-        .map_err(to_sign_in_error)?;
-    let ended = match board.0.factory.sign_ins.client().sign_out(account).await {
-        Ok(ended) => ended,
-        Err(error) => {
-            let error = SignInError::from(error);
-            record.end(Some(error.outcome()));
-            return Err(error);
+fn end_sign_in<'a>(board: &'a Pegboard, account: &'a OAuthAccount) -> BoxFuture<'a, Result<SignedOut, SignInError>> {
+    Box::pin(async move {
+        let record = SignInRecord::begin(board, SignInRecord::SIGN_OUT, account)
+            .await
+            .map_err(to_sign_in_error)?;
+        let ended = match board.0.factory.sign_ins.client().sign_out(account).await {
+            Ok(ended) => ended,
+            Err(error) => {
+                let error = SignInError::from(error);
+                record.end(Some(error.outcome()));
+                return Err(error);
+            }
+        };
+        record.end((ended != Ended::WasNot).then_some(ChangeOutcome::Done));
+        if ended != Ended::WasNot {
+            AccountServers::new(&board.0.registry).end_connections(account).await;
         }
-    };
-    record.end((ended != Ended::WasNot).then_some(ChangeOutcome::Done));
-    if ended != Ended::WasNot {
-        AccountServers::new(&board.0.registry).end_connections(account).await;
-    }
-    Ok(ended.into())
+        Ok(ended.into())
+    })
 }
 
 /// The account of a server. Fails if people cannot sign in to it.

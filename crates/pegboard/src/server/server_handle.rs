@@ -3,6 +3,7 @@
 use std::sync::{Arc, atomic::Ordering};
 
 use arc_swap::{ArcSwap, Guard};
+use futures_util::future::BoxFuture;
 
 use super::{
     activation::Activation,
@@ -240,14 +241,18 @@ impl Server {
     }
 
     /// Restarts the server and waits until the old session is closed.
-    pub(crate) async fn reconnect(&self) {
-        self.admission().breaker().reset();
-        self.connections().reconnect().await;
+    pub(crate) fn reconnect(&self) -> BoxFuture<'_, ()> {
+        Box::pin(async move {
+            self.admission().breaker().reset();
+            self.connections().reconnect().await;
+        })
     }
 
     /// Closes the server and waits until its process has exited, unless other servers share it.
-    pub(crate) async fn close(&self) {
-        self.connections().close().await;
+    pub(crate) fn close(&self) -> BoxFuture<'_, ()> {
+        Box::pin(async move {
+            self.connections().close().await;
+        })
     }
 }
 

@@ -1,5 +1,6 @@
 //! [`Forwarder`]: passes requests that are no tool calls on to servers, and returns their results as bytes.
 
+use futures_util::future::BoxFuture;
 use pegboard_protocol::method::{self, RequestMethod};
 use serde_json::value::RawValue;
 use tokio::sync::mpsc;
@@ -35,61 +36,63 @@ impl<'a> Forwarder<'a> {
     }
 
     /// Passes a request on, and masks its result.
-    pub(super) async fn pass(
+    pub(super) fn pass(
         self,
-        server: &str,
-        request: PassedRequest<'_>,
-    ) -> Result<ForwardedResult, Box<Forwarded>> {
-        let requests = ServerRequests::new(self.open);
-        let name = requests.parse_name(server).map_err(box_failure)?;
-        check_forwarding(request.forwarding).map_err(box_failure)?;
-        check_method(request.method).map_err(box_failure)?;
-        check_object("the params", Some(request.params)).map_err(box_failure)?;
-        self.check_task(&name, &request).map_err(box_failure)?;
-        let target = requests.find_server(&name).map_err(box_failure)?;
-        call::check_params(&target, request.method, request.params.get()).map_err(box_failure)?;
-        let counted = self.begin(&request).map_err(box_failure)?;
-        // Requests about tasks do not wait, because a request for a result lasts as long as the task.
-        let _permit = match request.method.starts_with("tasks/") {
-            true => None,
-            false => Some(requests.enter_queue(&target).await.map_err(box_failure)?),
-        };
-        let (server, mut live) = requests.connect(&name).await.map_err(box_failure)?;
-        if request.may_be_asked() {
-            live = server.for_questions(live, 0, Deadline::within(LOOKUP_TIMEOUT)).await;
-        }
-        // Completions are for the person who types; everything else may be for a model.
-        if request.method != method::COMPLETION_COMPLETE && !server.config().policy.trust {
-            self.open.view.rules.taint.mark(&name);
-        }
-        let limits = server.config_snapshot().limits;
-        let patience = Patience {
-            idle: limits.call_timeout,
-            total: Deadline::within(limits.call_total_timeout),
-        };
-        let result = match self.send(&live, &request, &counted, patience).await {
-            Err(fault) if request.may_repeat(&fault) => {
-                let lost = live.generation;
-                drop(live);
-                server.connections().replace(lost);
-                let deadline = Deadline::within(LOOKUP_TIMEOUT);
-                match server.ensure_live_after(lost, deadline).await {
-                    Ok(mut live) => {
-                        if request.may_be_asked() {
-                            live = server.for_questions(live, lost, deadline).await;
-                        }
-                        self.send(&live, &request, &counted, patience).await
-                    }
-                    Err(_) => Err(fault),
-                }
+        server: &'a str,
+        request: PassedRequest<'a>,
+    ) -> BoxFuture<'a, Result<ForwardedResult, Box<Forwarded>>> {
+        Box::pin(async move {
+            let requests = ServerRequests::new(self.open);
+            let name = requests.parse_name(server).map_err(box_failure)?;
+            check_forwarding(request.forwarding).map_err(box_failure)?;
+            check_method(request.method).map_err(box_failure)?;
+            check_object("the params", Some(request.params)).map_err(box_failure)?;
+            self.check_task(&name, &request).map_err(box_failure)?;
+            let target = requests.find_server(&name).map_err(box_failure)?;
+            call::check_params(&target, request.method, request.params.get()).map_err(box_failure)?;
+            let counted = self.begin(&request).map_err(box_failure)?;
+            // Requests about tasks do not wait, because a request for a result lasts as long as the task.
+            let _permit = match request.method.starts_with("tasks/") {
+                true => None,
+                false => Some(requests.enter_queue(&target).await.map_err(box_failure)?),
+            };
+            let (server, mut live) = requests.connect(&name).await.map_err(box_failure)?;
+            if request.may_be_asked() {
+                live = server.for_questions(live, 0, Deadline::within(LOOKUP_TIMEOUT)).await;
             }
-            result => result,
-        };
-        let result = result.map_err(|fault| Box::new(forward_fault(&fault, &server, request.method)))?;
-        let masked = call::mask_forwarded(result, &server, patience.total).await;
-        let masked = masked.map_err(box_failure)?;
-        self.open.view.forwarded_tasks.note(&name, &masked);
-        Ok(masked)
+            // Completions are for the person who types; everything else may be for a model.
+            if request.method != method::COMPLETION_COMPLETE && !server.config().policy.trust {
+                self.open.view.rules.taint.mark(&name);
+            }
+            let limits = server.config_snapshot().limits;
+            let patience = Patience {
+                idle: limits.call_timeout,
+                total: Deadline::within(limits.call_total_timeout),
+            };
+            let result = match self.send(&live, &request, &counted, patience).await {
+                Err(fault) if request.may_repeat(&fault) => {
+                    let lost = live.generation;
+                    drop(live);
+                    server.connections().replace(lost);
+                    let deadline = Deadline::within(LOOKUP_TIMEOUT);
+                    match server.ensure_live_after(lost, deadline).await {
+                        Ok(mut live) => {
+                            if request.may_be_asked() {
+                                live = server.for_questions(live, lost, deadline).await;
+                            }
+                            self.send(&live, &request, &counted, patience).await
+                        }
+                        Err(_) => Err(fault),
+                    }
+                }
+                result => result,
+            };
+            let result = result.map_err(|fault| Box::new(forward_fault(&fault, &server, request.method)))?;
+            let masked = call::mask_forwarded(result, &server, patience.total).await;
+            let masked = masked.map_err(box_failure)?;
+            self.open.view.forwarded_tasks.note(&name, &masked);
+            Ok(masked)
+        })
     }
 
     /// Counts a request within the limits of the view. The cancellation of a task is never refused.

@@ -2,6 +2,7 @@
 
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
+use futures_util::future::BoxFuture;
 use tokio::task::JoinSet;
 
 use super::{
@@ -34,22 +35,24 @@ impl<'a> Lister<'a> {
     }
 
     /// Lists the tools of all servers, after those that are not ready were started. The listing of a closed view is empty.
-    pub(super) async fn list(self, patience: Duration) -> Listing {
-        if self.open.is_closed() {
-            return Listing::from_tools([]).for_provider(self.open.view.dialect().0);
-        }
-        let unavailable = self.start_servers(patience).await;
-        let (tools, left_out) = self.list_tools();
-        let mut problems = collect_warnings(self.open);
-        problems.extend(left_out.map(|warning| ListWarning::new(Code::ListWarning, warning)));
-        Listing {
-            unavailable,
-            tools,
-            warnings: problems.iter().map(ToString::to_string).collect(),
-            problems,
-            quarantined: self.open.table().quarantined().to_vec(),
-            provider: self.open.view.dialect().0,
-        }
+    pub(super) fn list(self, patience: Duration) -> BoxFuture<'a, Listing> {
+        Box::pin(async move {
+            if self.open.is_closed() {
+                return Listing::from_tools([]).for_provider(self.open.view.dialect().0);
+            }
+            let unavailable = self.start_servers(patience).await;
+            let (tools, left_out) = self.list_tools();
+            let mut problems = collect_warnings(self.open);
+            problems.extend(left_out.map(|warning| ListWarning::new(Code::ListWarning, warning)));
+            Listing {
+                unavailable,
+                tools,
+                warnings: problems.iter().map(ToString::to_string).collect(),
+                problems,
+                quarantined: self.open.table().quarantined().to_vec(),
+                provider: self.open.view.dialect().0,
+            }
+        })
     }
 
     /// Starts the servers that are not ready and waits for them, concurrently and at most for `patience`. Returns those that stayed

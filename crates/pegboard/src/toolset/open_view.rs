@@ -12,6 +12,7 @@ use crate::{
     call::{self, RouteTable, View},
     server::{Server, ViewServers},
 };
+use futures_util::future::BoxFuture;
 use pegboard_base::{
     diagnosis::{Cause, Code, Diagnosis, Step},
     name::ServerName,
@@ -72,13 +73,15 @@ impl OpenView {
     }
 
     /// Closes the view and waits until the servers that it owns have stopped.
-    pub(super) async fn close(&self) {
-        self.open_state.end();
-        self.view.is_closed.store(true, Ordering::Release);
-        if let Some(memory) = &self.view.memory {
-            memory.close().await;
-        }
-        self.servers.close().await;
+    pub(super) fn close(&self) -> BoxFuture<'_, ()> {
+        Box::pin(async move {
+            self.open_state.end();
+            self.view.is_closed.store(true, Ordering::Release);
+            if let Some(memory) = &self.view.memory {
+                memory.close().await;
+            }
+            self.servers.close().await;
+        })
     }
 
     /// Fails if the view or its board is closed, or if the view calls no tools.

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use futures_util::future::BoxFuture;
 use serde::Serialize;
 use serde_json::{Map, Value};
 
@@ -37,57 +38,62 @@ impl<'a> Prompts<'a> {
     }
 
     /// Lists the prompts of all servers, after those that are not ready were started.
-    pub(super) async fn list(self, patience: Duration) -> PromptListing {
-        let (catalogs, unavailable, warnings) = Lister::new(self.open).list_catalogs(patience).await;
-        PromptListing {
-            prompts: catalogs.iter().flat_map(|catalog| catalog.prompts.clone()).collect(),
-            unavailable,
-            warnings,
-        }
+    pub(super) fn list(self, patience: Duration) -> BoxFuture<'a, PromptListing> {
+        Box::pin(async move {
+            let (catalogs, unavailable, warnings) = Lister::new(self.open).list_catalogs(patience).await;
+            PromptListing {
+                prompts: catalogs.iter().flat_map(|catalog| catalog.prompts.clone()).collect(),
+                unavailable,
+                warnings,
+            }
+        })
     }
 
     /// Gets a prompt of a server with its arguments filled in.
-    pub(super) async fn get(
+    pub(super) fn get(
         self,
-        server: &str,
-        name: &str,
-        arguments: &Map<String, Value>,
-    ) -> Result<FilledPrompt, Failure> {
-        let requests = ServerRequests::new(self.open);
-        let server = &requests.parse_name(server)?;
-        let what = format!("getting the prompt {name}");
-        let request = requests.begin()?;
-        let (target, live) = requests.connect(server).await?;
-        let exposure = target.listing().exposure();
-        if exposure.is_some_and(|exposure| exposure.holds_prompt(name)) {
-            let message = format!(
-                "the prompt `{}` of server `{server}` is held: it looks like an attack",
-                name.escape_debug()
-            );
-            return Err(Failure::new(Kind::NotPermitted, message));
-        }
-        let known = live.catalog().prompts.iter().find(|prompt| prompt.name == name);
-        if known.is_none() && !live.catalog().prompts.is_empty() {
-            let names: Vec<_> = live
-                .catalog()
-                .prompts
-                .iter()
-                .map(|prompt| prompt.name.as_str())
-                .collect();
-            let message = format!("server `{server}` has no prompt `{}`", name.escape_debug());
-            let failure = Failure::new(Kind::InvalidArguments, message).hint(format!("it has {}", names.join(", ")));
-            return Err(failure.into_masked(&live.session.masker().current()));
-        }
-        for value in arguments.values().filter_map(Value::as_str) {
-            check_text(&target, name, value)?;
-        }
-        let arguments = &convert_arguments(known, arguments)?;
-        let on_behalf = request.on_behalf(self.open);
-        let get = |live: Live| async move {
-            let filled: Result<FilledPrompt, Fault> = live.session.get_prompt(name, arguments, on_behalf).await;
-            filled
-        };
-        requests.read(server, "prompts", &what, get).await
+        server: &'a str,
+        name: &'a str,
+        arguments: &'a Map<String, Value>,
+    ) -> BoxFuture<'a, Result<FilledPrompt, Failure>> {
+        Box::pin(async move {
+            let requests = ServerRequests::new(self.open);
+            let server = &requests.parse_name(server)?;
+            let what = format!("getting the prompt {name}");
+            let request = requests.begin()?;
+            let (target, live) = requests.connect(server).await?;
+            let exposure = target.listing().exposure();
+            if exposure.is_some_and(|exposure| exposure.holds_prompt(name)) {
+                let message = format!(
+                    "the prompt `{}` of server `{server}` is held: it looks like an attack",
+                    name.escape_debug()
+                );
+                return Err(Failure::new(Kind::NotPermitted, message));
+            }
+            let known = live.catalog().prompts.iter().find(|prompt| prompt.name == name);
+            if known.is_none() && !live.catalog().prompts.is_empty() {
+                let names: Vec<_> = live
+                    .catalog()
+                    .prompts
+                    .iter()
+                    .map(|prompt| prompt.name.as_str())
+                    .collect();
+                let message = format!("server `{server}` has no prompt `{}`", name.escape_debug());
+                let failure =
+                    Failure::new(Kind::InvalidArguments, message).hint(format!("it has {}", names.join(", ")));
+                return Err(failure.into_masked(&live.session.masker().current()));
+            }
+            for value in arguments.values().filter_map(Value::as_str) {
+                check_text(&target, name, value)?;
+            }
+            let arguments = &convert_arguments(known, arguments)?;
+            let on_behalf = request.on_behalf(self.open);
+            let get = |live: Live| async move {
+                let filled: Result<FilledPrompt, Fault> = live.session.get_prompt(name, arguments, on_behalf).await;
+                filled
+            };
+            requests.read(server, "prompts", &what, get).await
+        })
     }
 }
 

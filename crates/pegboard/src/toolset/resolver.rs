@@ -8,6 +8,7 @@ use crate::{
     call::{self, Audience, CallGuard, Route, Routed, Unroutable, Visibility},
     server::{Phase, Server},
 };
+use futures_util::future::BoxFuture;
 use pegboard_base::{deadline::Deadline, name::ServerName};
 use pegboard_tools::outcome::Failure;
 
@@ -44,15 +45,21 @@ impl<'a> Resolver<'a> {
 
     /// The route of `name`, and whether the name had to be repaired. If it is not known yet, waits for the servers that may have the tool,
     /// and looks it up again.
-    pub(super) async fn resolve(self, name: &str, deadline: Deadline) -> Result<(Arc<Route>, bool), Unroutable> {
-        for _ in 1..LOOKUP_ATTEMPTS {
-            let routed = self.resolve_once(name, deadline).await;
-            // The replacement of a server that was replaced during the wait may have the tool.
-            if routed.is_ok() || deadline.has_passed() || !self.may_appear(name) {
-                return routed;
+    pub(super) fn resolve(
+        self,
+        name: &'a str,
+        deadline: Deadline,
+    ) -> BoxFuture<'a, Result<(Arc<Route>, bool), Unroutable>> {
+        Box::pin(async move {
+            for _ in 1..LOOKUP_ATTEMPTS {
+                let routed = self.resolve_once(name, deadline).await;
+                // The replacement of a server that was replaced during the wait may have the tool.
+                if routed.is_ok() || deadline.has_passed() || !self.may_appear(name) {
+                    return routed;
+                }
             }
-        }
-        self.resolve_once(name, deadline).await
+            self.resolve_once(name, deadline).await
+        })
     }
 
     /// Whether a server that the name may refer to is about to start.

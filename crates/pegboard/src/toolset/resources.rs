@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use futures_util::future::BoxFuture;
 use pegboard_protocol::method;
 use serde::Serialize;
 use serde_json::{Map, Value};
@@ -47,20 +48,29 @@ impl<'a> Resources<'a> {
     }
 
     /// Lists the resources of all servers, after those that are not ready were started.
-    pub(super) async fn list(self, patience: Duration) -> ResourceListing {
-        let (catalogs, unavailable, warnings) = Lister::new(self.open).list_catalogs(patience).await;
-        ResourceListing {
-            resources: catalogs.iter().flat_map(|catalog| catalog.resources.clone()).collect(),
-            templates: catalogs.iter().flat_map(|catalog| catalog.templates.clone()).collect(),
-            unavailable,
-            warnings,
-        }
+    pub(super) fn list(self, patience: Duration) -> BoxFuture<'a, ResourceListing> {
+        Box::pin(async move {
+            let (catalogs, unavailable, warnings) = Lister::new(self.open).list_catalogs(patience).await;
+            ResourceListing {
+                resources: catalogs.iter().flat_map(|catalog| catalog.resources.clone()).collect(),
+                templates: catalogs.iter().flat_map(|catalog| catalog.templates.clone()).collect(),
+                unavailable,
+                warnings,
+            }
+        })
     }
 
     /// Reads a resource of a server. Fails if it has more than `limit` bytes, because a truncated resource would look complete.
-    pub(super) async fn read(self, server: &str, uri: &str, limit: usize) -> Result<Vec<ResourceContents>, Failure> {
-        let request = ServerRequests::new(self.open).begin()?;
-        self.read_within(&request, server, uri, limit).await
+    pub(super) fn read(
+        self,
+        server: &'a str,
+        uri: &'a str,
+        limit: usize,
+    ) -> BoxFuture<'a, Result<Vec<ResourceContents>, Failure>> {
+        Box::pin(async move {
+            let request = ServerRequests::new(self.open).begin()?;
+            self.read_within(&request, server, uri, limit).await
+        })
     }
 
     /// Reads a resource as part of a request or call.
@@ -92,27 +102,29 @@ impl<'a> Resources<'a> {
     }
 
     /// Expands a URI template of a server. If the server lists templates, this must be one of them.
-    pub(super) async fn expand_template(
+    pub(super) fn expand_template(
         self,
-        server: &str,
-        template: &str,
-        values: &Map<String, Value>,
-    ) -> Result<String, Failure> {
-        let requests = ServerRequests::new(self.open);
-        let server = &requests.parse_name(server)?;
-        let (_, live) = requests.connect(server).await?;
-        let known = &live.catalog().templates;
-        if !known.is_empty() && !known.iter().any(|known| known.uri == template) {
-            let names: Vec<_> = known.iter().map(|known| format!("`{}`", known.uri)).collect();
-            let message = format!("server `{server}` has no template `{}`", template.escape_debug());
-            return Err(Failure::new(Kind::InvalidArguments, message).hint(format!("it has {}", names.join(", "))));
-        }
-        let wrong =
-            |error: pegboard_tools::catalog::TemplateError| Failure::new(Kind::InvalidArguments, error.to_string());
-        let template = UriTemplate::parse(template).map_err(wrong)?;
-        template.expand(values).map_err(|error| {
-            let names = template.variables().join(", ");
-            wrong(error).hint(format!("its variables are {names}"))
+        server: &'a str,
+        template: &'a str,
+        values: &'a Map<String, Value>,
+    ) -> BoxFuture<'a, Result<String, Failure>> {
+        Box::pin(async move {
+            let requests = ServerRequests::new(self.open);
+            let server = &requests.parse_name(server)?;
+            let (_, live) = requests.connect(server).await?;
+            let known = &live.catalog().templates;
+            if !known.is_empty() && !known.iter().any(|known| known.uri == template) {
+                let names: Vec<_> = known.iter().map(|known| format!("`{}`", known.uri)).collect();
+                let message = format!("server `{server}` has no template `{}`", template.escape_debug());
+                return Err(Failure::new(Kind::InvalidArguments, message).hint(format!("it has {}", names.join(", "))));
+            }
+            let wrong =
+                |error: pegboard_tools::catalog::TemplateError| Failure::new(Kind::InvalidArguments, error.to_string());
+            let template = UriTemplate::parse(template).map_err(wrong)?;
+            template.expand(values).map_err(|error| {
+                let names = template.variables().join(", ");
+                wrong(error).hint(format!("its variables are {names}"))
+            })
         })
     }
 }

@@ -1,5 +1,6 @@
 //! [`ToolSearch`]: finds tools by keywords and by meaning.
 
+use futures_util::future::BoxFuture;
 use serde::Serialize;
 
 use super::{listing::ListedTool, open_view::OpenView};
@@ -52,20 +53,22 @@ impl<'a> ToolSearch<'a> {
     }
 
     /// Searches by keywords and by meaning, best match first. Without an embedder, or if its vectors arrive too late, only keywords count.
-    pub(super) async fn search(self, question: &str, most: usize) -> Vec<FoundTool> {
-        let Some(embeddings) = &self.open.view.embeddings else {
-            return self.find(question, most);
-        };
-        let (routes, index, texts) = self
-            .open
-            .read_snapshot(|snapshot| (snapshot.table.clone(), snapshot.index(), snapshot.texts()));
-        let Some(vectors) = embeddings.embed(question, &texts).await else {
-            return list_found(&routes, index.find(question, most));
-        };
-        let depth = most.max(RANKED);
-        let by_words = index.find(question, depth).into_iter().map(|(at, _)| at).collect();
-        let by_meaning = find_nearest(&vectors.question, &vectors.tools, depth);
-        list_found(&routes, fuse(&[by_words, by_meaning], most))
+    pub(super) fn search(self, question: &'a str, most: usize) -> BoxFuture<'a, Vec<FoundTool>> {
+        Box::pin(async move {
+            let Some(embeddings) = &self.open.view.embeddings else {
+                return self.find(question, most);
+            };
+            let (routes, index, texts) = self
+                .open
+                .read_snapshot(|snapshot| (snapshot.table.clone(), snapshot.index(), snapshot.texts()));
+            let Some(vectors) = embeddings.embed(question, &texts).await else {
+                return list_found(&routes, index.find(question, most));
+            };
+            let depth = most.max(RANKED);
+            let by_words = index.find(question, depth).into_iter().map(|(at, _)| at).collect();
+            let by_meaning = find_nearest(&vectors.question, &vectors.tools, depth);
+            list_found(&routes, fuse(&[by_words, by_meaning], most))
+        })
     }
 }
 

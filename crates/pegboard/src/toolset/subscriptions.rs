@@ -8,6 +8,7 @@ use super::{
 };
 use crate::server::Live;
 use crate::status::Era;
+use futures_util::future::BoxFuture;
 use pegboard_base::{deadline::Deadline, name::ServerName};
 use pegboard_client::session::{DesiredState, LogLevel, Root, ServerEvents, Subscription, WantedLogs};
 use pegboard_tools::outcome::{Failure, Kind};
@@ -52,58 +53,64 @@ impl<'a> Subscriptions<'a> {
 
     /// Subscribes to updates of a resource until the subscription is dropped. It is renewed in every new session, and keeps the server from
     /// being stopped as idle.
-    pub(super) async fn subscribe(self, server: &str, uri: &str) -> Result<Subscription, Failure> {
-        let server = &self.requests.parse_name(server)?;
-        let (_, live) = self.requests.connect(server).await?;
-        must_offer(&live, server, "resources")?;
-        let resources = live.session.peer.capabilities.get("resources");
-        if resources.and_then(|resources| resources.get("subscribe")?.as_bool()) != Some(true) {
-            let message = format!("server `{server}` does not offer news of its resources");
-            return Err(Failure::new(Kind::Unavailable, message));
-        }
-        live.session.note_user(self.open.view.principal.as_ref());
-        let address = live.catalog().original_uri(uri);
-        let shown = live.session.masker().text(address);
-        let Some(subscription) = self.find_desired_state(server)?.subscribe(address, &shown) else {
-            let message = format!("too many resources of server `{server}` are subscribed to");
-            return Err(Failure::new(Kind::LimitExceeded, message));
-        };
-        let confirmed = Deadline::within(CONFIRM_TIMEOUT)
-            .run(live.session.until_subscribed(address, subscription.revision()))
-            .await;
-        match confirmed {
-            Ok(Ok(())) => Ok(subscription.with_kept(live.keep_alive())),
-            Ok(Err(problem)) => {
-                let message = format!("subscribing to {shown} failed: {problem}");
-                Err(Failure::new(Kind::ToolError, message))
+    pub(super) fn subscribe(self, server: &'a str, uri: &'a str) -> BoxFuture<'a, Result<Subscription, Failure>> {
+        Box::pin(async move {
+            let server = &self.requests.parse_name(server)?;
+            let (_, live) = self.requests.connect(server).await?;
+            must_offer(&live, server, "resources")?;
+            let resources = live.session.peer.capabilities.get("resources");
+            if resources.and_then(|resources| resources.get("subscribe")?.as_bool()) != Some(true) {
+                let message = format!("server `{server}` does not offer news of its resources");
+                return Err(Failure::new(Kind::Unavailable, message));
             }
-            Err(_) => {
-                let message = format!(
-                    "subscribing to {shown} failed: no answer within {} s",
-                    CONFIRM_TIMEOUT.as_secs()
-                );
-                Err(Failure::new(Kind::Timeout, message))
+            live.session.note_user(self.open.view.principal.as_ref());
+            let address = live.catalog().original_uri(uri);
+            let shown = live.session.masker().text(address);
+            let Some(subscription) = self.find_desired_state(server)?.subscribe(address, &shown) else {
+                let message = format!("too many resources of server `{server}` are subscribed to");
+                return Err(Failure::new(Kind::LimitExceeded, message));
+            };
+            let confirmed = Deadline::within(CONFIRM_TIMEOUT)
+                .run(live.session.until_subscribed(address, subscription.revision()))
+                .await;
+            match confirmed {
+                Ok(Ok(())) => Ok(subscription.with_kept(live.keep_alive())),
+                Ok(Err(problem)) => {
+                    let message = format!("subscribing to {shown} failed: {problem}");
+                    Err(Failure::new(Kind::ToolError, message))
+                }
+                Err(_) => {
+                    let message = format!(
+                        "subscribing to {shown} failed: no answer within {} s",
+                        CONFIRM_TIMEOUT.as_secs()
+                    );
+                    Err(Failure::new(Kind::Timeout, message))
+                }
             }
-        }
+        })
     }
 
     /// Sets the log level of a server, for this session and all later ones. The log messages arrive through [`Subscriptions::listen`].
     ///
     /// The server logs from a lower level on while that is [wanted](Subscriptions::want_logs).
-    pub(super) async fn set_log_level(self, server: &str, level: LogLevel) -> Result<(), Failure> {
-        let server = &self.requests.parse_name(server)?;
-        let live = self.connect_logging(server).await?;
-        let revision = self.find_desired_state(server)?.set_level(level);
-        confirm_level(&live, server, level, revision).await
+    pub(super) fn set_log_level(self, server: &'a str, level: LogLevel) -> BoxFuture<'a, Result<(), Failure>> {
+        Box::pin(async move {
+            let server = &self.requests.parse_name(server)?;
+            let live = self.connect_logging(server).await?;
+            let revision = self.find_desired_state(server)?.set_level(level);
+            confirm_level(&live, server, level, revision).await
+        })
     }
 
     /// Makes a server log from a level on, until the returned value is dropped. The server logs from the lowest level that is wanted.
-    pub(super) async fn want_logs(self, server: &str, level: LogLevel) -> Result<WantedLogs, Failure> {
-        let server = &self.requests.parse_name(server)?;
-        let live = self.connect_logging(server).await?;
-        let (wanted, revision) = self.find_desired_state(server)?.want_level(level);
-        confirm_level(&live, server, level, revision).await?;
-        Ok(wanted)
+    pub(super) fn want_logs(self, server: &'a str, level: LogLevel) -> BoxFuture<'a, Result<WantedLogs, Failure>> {
+        Box::pin(async move {
+            let server = &self.requests.parse_name(server)?;
+            let live = self.connect_logging(server).await?;
+            let (wanted, revision) = self.find_desired_state(server)?.want_level(level);
+            confirm_level(&live, server, level, revision).await?;
+            Ok(wanted)
+        })
     }
 
     async fn connect_logging(self, server: &ServerName) -> Result<Live, Failure> {

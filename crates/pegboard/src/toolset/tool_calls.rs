@@ -1,5 +1,6 @@
 //! [`ToolCalls`]: calls a tool of a server, or a built-in one.
 
+use futures_util::future::BoxFuture;
 use tokio::time::Instant;
 
 use super::{
@@ -30,8 +31,18 @@ impl<'a> ToolCalls<'a> {
         Self { open, selections }
     }
 
-    /// Calls a tool outside of a span. `forwarded` is set if the call is passed on for a client of the program.
-    pub(super) async fn call(self, call: ToolCall, forwarded: Option<&ForwardedCall<'_>>) -> Reply {
+    /// Calls a tool. `forwarded` is set if the call is passed on for a client of the program.
+    ///
+    /// Boxed, like everything that other crates await: the future is compiled here once, and not again in each of them.
+    pub(super) fn call(self, call: ToolCall, forwarded: Option<&'a ForwardedCall<'a>>) -> BoxFuture<'a, Reply> {
+        if call::is_traced() {
+            return Box::pin(call::trace(call, move |call| self.call_untraced(call, forwarded)));
+        }
+        Box::pin(self.call_untraced(call, forwarded))
+    }
+
+    /// Calls a tool outside of a span.
+    async fn call_untraced(self, call: ToolCall, forwarded: Option<&ForwardedCall<'_>>) -> Reply {
         let (mut call, started) = (call, Instant::now());
         if let Some(selection) = &call.selection {
             let selected = self.selections.get(self.open, selection);
@@ -157,19 +168,23 @@ impl<'a> ToolCalls<'a> {
     }
 
     /// Starts a tool as a task and returns as soon as its server has accepted it.
-    pub(super) async fn start(self, call: ToolCall) -> Result<TaskHandle, Box<Reply>> {
-        if let Some(selection) = &call.selection {
-            let selected = self.selections.get(self.open, selection);
-            return start_task(&selected, call).await;
-        }
-        start_task(self.open, call).await
+    pub(super) fn start(self, call: ToolCall) -> BoxFuture<'a, Result<TaskHandle, Box<Reply>>> {
+        Box::pin(async move {
+            if let Some(selection) = &call.selection {
+                let selected = self.selections.get(self.open, selection);
+                return start_task(&selected, call).await;
+            }
+            start_task(self.open, call).await
+        })
     }
 
     /// Attaches to a task of the tool `name` that was started earlier.
-    pub(super) async fn attach(self, name: &str, id: &str) -> Result<TaskHandle, Failure> {
-        let deadline = Deadline::within(LOOKUP_TIMEOUT);
-        let (route, _) = Resolver::new(self.open).resolve(name, deadline).await?;
-        call::attach_task(&self.open.view, route, id, deadline).await
+    pub(super) fn attach(self, name: &'a str, id: &'a str) -> BoxFuture<'a, Result<TaskHandle, Failure>> {
+        Box::pin(async move {
+            let deadline = Deadline::within(LOOKUP_TIMEOUT);
+            let (route, _) = Resolver::new(self.open).resolve(name, deadline).await?;
+            call::attach_task(&self.open.view, route, id, deadline).await
+        })
     }
 
     /// Whether the called tool is known, declares itself read-only, and its server is trusted.

@@ -142,10 +142,6 @@ impl Toolset {
 
     /// Calls a tool. Every failure is a reply too. Dropping the future cancels the call on the server.
     pub async fn call(&self, call: ToolCall) -> Reply {
-        // Boxed, because it is rare and would enlarge the future of every call.
-        if call::is_traced() {
-            return Box::pin(call::trace(call, |call| self.calls().call(call, None))).await;
-        }
         self.calls().call(call, None).await
     }
 
@@ -211,12 +207,7 @@ impl Toolset {
             return Forwarded::Failed(failure);
         }
         let forwarded = ForwardedCall::new(forwarding);
-        // Boxed, because it is rare and would enlarge the future of every call.
-        let reply = if call::is_traced() {
-            Box::pin(call::trace(call, |call| self.calls().call(call, Some(&forwarded)))).await
-        } else {
-            self.calls().call(call, Some(&forwarded)).await
-        };
+        let reply = self.calls().call(call, Some(&forwarded)).await;
         let server = reply.server.clone();
         let answered = call::forward_reply(forwarded, reply);
         if let (Some(result), Some(server)) = (answered.result(), server) {
@@ -250,8 +241,7 @@ impl Toolset {
             forwarding,
             progress,
         };
-        // Boxed, because these requests are rare and callers hold the future beside that of a call.
-        match Box::pin(Forwarder::new(&self.open).pass(server, request)).await {
+        match Forwarder::new(&self.open).pass(server, request).await {
             Ok(result) => Forwarded::Result(result),
             Err(forwarded) => *forwarded,
         }

@@ -8,7 +8,7 @@ use std::{
     },
 };
 
-use futures_util::future::join_all;
+use futures_util::future::{BoxFuture, join_all};
 use tokio::{runtime::Handle, task::JoinHandle};
 use tokio_util::{
     sync::{CancellationToken, DropGuard},
@@ -28,8 +28,11 @@ use crate::{
         view_instances::{ViewInstances, sort},
     },
 };
-use pegboard_base::name::ServerName;
-use pegboard_base::sync::{Mutex, RwLock};
+use pegboard_base::{
+    deadline::Deadline,
+    name::ServerName,
+    sync::{Mutex, RwLock},
+};
 
 /// Every live server of one board.
 #[derive(Debug)]
@@ -146,10 +149,12 @@ impl Registry {
     }
 
     /// Closes the draining servers of that name.
-    pub(crate) async fn close_draining(&self, name: &ServerName) {
-        let mut draining = self.state.lock().draining.clone();
-        draining.retain(|server| server.name() == name);
-        join_all(draining.iter().map(Server::close)).await;
+    pub(crate) fn close_draining<'a>(&'a self, name: &'a ServerName) -> BoxFuture<'a, ()> {
+        Box::pin(async move {
+            let mut draining = self.state.lock().draining.clone();
+            draining.retain(|server| server.name() == name);
+            join_all(draining.iter().map(Server::close)).await;
+        })
     }
 
     /// The configured server of that name, and then its view instances.
@@ -199,11 +204,26 @@ impl Registry {
         rows
     }
 
+    /// Waits until every server that shall run is ready or has failed, at most until the deadline.
+    pub(crate) fn settle(&self, deadline: Deadline) -> BoxFuture<'_, ()> {
+        Box::pin(async move {
+            let configured = self.configured_servers();
+            let wanted = configured.iter().filter(|server| server.activation().is_requested());
+            let instances: Vec<_> = wanted
+                .flat_map(|server| self.instances_in_use(server.name()))
+                .filter(Server::is_enabled)
+                .collect();
+            join_all(instances.iter().map(|server| server.ensure_live(deadline))).await;
+        })
+    }
+
     /// Closes every server and waits until all are closed. Call [`Registry::close`] first, so that none is added meanwhile.
-    pub(crate) async fn close_servers(&self) {
-        let (_, others) = self.end_sessions(self.all_servers());
-        join_all(others.iter().map(Server::close)).await;
-        self.tasks.wait().await;
+    pub(crate) fn close_servers(&self) -> BoxFuture<'_, ()> {
+        Box::pin(async move {
+            let (_, others) = self.end_sessions(self.all_servers());
+            join_all(others.iter().map(Server::close)).await;
+            self.tasks.wait().await;
+        })
     }
 
     /// Runs a task that a shutdown waits for.
