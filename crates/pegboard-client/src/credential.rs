@@ -1,5 +1,6 @@
 //! Credentials that a program supplies at run time, for the servers of a board or of one principal.
 
+mod auth_challenge;
 mod caller_tokens;
 mod credentials_key;
 mod issued;
@@ -7,6 +8,7 @@ mod provider;
 mod request_proof;
 mod source;
 
+pub use auth_challenge::{AuthChallenge, INSUFFICIENT_SCOPE};
 pub use caller_tokens::{CallerRights, CallerToken, CallerTokens};
 pub use credentials_key::{CredentialsKey, ViewCredentials};
 pub(crate) use issued::Issued;

@@ -1,7 +1,7 @@
 //! Reads `WWW-Authenticate`: what a server says when it refuses a token.
 
-/// The most bytes of a header that are read.
-const MAX_BYTES: usize = 16 << 10;
+use pegboard_client::credential::{AuthChallenge, INSUFFICIENT_SCOPE};
+
 /// The scope that asks for a refresh token.
 pub(super) const OFFLINE_ACCESS: &str = "offline_access";
 /// The most scopes that a challenge, a metadata document or a token response names.
@@ -26,70 +26,57 @@ impl Challenge {
     /// Reads the values of all `WWW-Authenticate` headers, joined by commas. A challenge of a scheme without tokens counts only if it names metadata
     /// and none with tokens does.
     pub(super) fn parse(header: &str) -> Self {
-        let header = &header[..header.floor_char_boundary(MAX_BYTES)];
-        let challenges = parse_all(header);
-        let for_token = |(scheme, _): &&(String, Vec<(String, String)>)| is_for_token(scheme);
-        let names_metadata =
-            |(_, params): &&(String, Vec<(String, String)>)| params.iter().any(|(name, _)| name == "resource_metadata");
+        let challenges = AuthChallenge::parse_all(header);
+        let for_token = || challenges.iter().filter(|challenge| is_for_token(challenge));
         // Of several challenges for tokens, the one that says the most.
-        let chosen = challenges
-            .iter()
-            .filter(for_token)
-            .find(names_metadata)
-            .or_else(|| {
-                challenges
-                    .iter()
-                    .filter(for_token)
-                    .find(|(_, params)| !params.is_empty())
-            })
-            .or_else(|| challenges.iter().find(names_metadata));
-        let mut challenge = Self {
-            offers_dpop: challenges.iter().any(|(scheme, params)| offers_dpop(scheme, params)),
-            ..Self::default()
-        };
-        for (name, value) in chosen.map_or(&[][..], |(_, params)| params) {
-            match name.as_str() {
-                "resource_metadata" => challenge.resource_metadata = Some(value.clone()),
-                "scope" => challenge.scopes = scopes(value),
-                "error" => challenge.error = Some(value.clone()),
-                _ => {}
-            }
+        let chosen = for_token()
+            .find(|challenge| names_metadata(challenge))
+            .or_else(|| for_token().find(|challenge| !challenge.params.is_empty()))
+            .or_else(|| challenges.iter().find(|challenge| names_metadata(challenge)));
+        let param = |name| chosen.and_then(|challenge| challenge.param(name));
+        Self {
+            resource_metadata: param("resource_metadata").map(str::to_owned),
+            scopes: param("scope").map(scopes).unwrap_or_default(),
+            error: param("error").map(str::to_owned),
+            offers_dpop: challenges.iter().any(offers_dpop),
         }
-        challenge
     }
 
     /// Whether the token is good, but not for this request.
     pub(super) fn wants_more_scopes(&self) -> bool {
-        self.error.as_deref() == Some("insufficient_scope")
+        self.error.as_deref() == Some(INSUFFICIENT_SCOPE)
     }
 }
 
 /// Whether a header asks for a token of an authorization server.
 pub fn asks_for_token(header: &str) -> bool {
-    let header = &header[..header.floor_char_boundary(MAX_BYTES)];
-    let names_metadata = |params: &[(String, String)]| params.iter().any(|(name, _)| name == "resource_metadata");
-    parse_all(header)
+    let challenges = AuthChallenge::parse_all(header);
+    challenges
         .iter()
-        .any(|(scheme, params)| is_for_token(scheme) || names_metadata(params))
+        .any(|challenge| is_for_token(challenge) || names_metadata(challenge))
 }
 
 /// Whether a header refuses only the proof of a bound token: it lacks the server's nonce, or is not valid for it.
 pub(super) fn refuses_proof(header: &str) -> bool {
-    let header = &header[..header.floor_char_boundary(MAX_BYTES)];
-    let is_for_proof = |(name, value): &(String, String)| name == "error" && PROOF_ERRORS.contains(&value.as_str());
-    parse_all(header)
-        .iter()
-        .any(|(_, params)| params.iter().any(is_for_proof))
+    let is_for_proof = |challenge: &AuthChallenge| {
+        challenge
+            .param("error")
+            .is_some_and(|error| PROOF_ERRORS.contains(&error))
+    };
+    AuthChallenge::parse_all(header).iter().any(is_for_proof)
 }
 
-fn is_for_token(scheme: &str) -> bool {
-    matches!(scheme, "bearer" | "dpop")
+fn is_for_token(challenge: &AuthChallenge) -> bool {
+    matches!(challenge.scheme.as_str(), "bearer" | "dpop")
 }
 
-fn offers_dpop(scheme: &str, params: &[(String, String)]) -> bool {
-    let mut algs = params.iter().filter(|(name, _)| name == "algs");
+fn names_metadata(challenge: &AuthChallenge) -> bool {
+    challenge.param("resource_metadata").is_some()
+}
+
+fn offers_dpop(challenge: &AuthChallenge) -> bool {
     let is_ours = |algs: &str| algs.split_ascii_whitespace().any(|alg| alg == DPOP_ALG);
-    scheme == "dpop" && algs.next().is_none_or(|(_, algs)| is_ours(algs))
+    challenge.scheme == "dpop" && challenge.param("algs").is_none_or(is_ours)
 }
 
 /// The scopes in a string, each once and in their order.
@@ -107,86 +94,6 @@ pub(super) fn add_scopes<'a>(scopes: &mut Vec<String>, more: impl IntoIterator<I
         if is_scope && scopes.len() < MAX_SCOPES && !scopes.iter().any(|known| known == scope) {
             scopes.push(scope.to_owned());
         }
-    }
-}
-
-/// Splits a header into challenges: schemes in lower case, and their parameters with names in lower case.
-fn parse_all(header: &str) -> Vec<(String, Vec<(String, String)>)> {
-    let mut challenges: Vec<(String, Vec<(String, String)>)> = Vec::new();
-    let mut rest = Rest(header);
-    loop {
-        rest.skip(|c| c == ',' || c.is_ascii_whitespace());
-        let word = rest.token();
-        if word.is_empty() {
-            // Not part of the grammar: skips one character, or ends.
-            if !rest.skip_one() {
-                return challenges;
-            }
-            continue;
-        }
-        let is_spaced = rest.0.starts_with([' ', '\t']);
-        rest.skip(|c| c == ' ' || c == '\t');
-        match rest.0.strip_prefix('=') {
-            // `token68` credentials end with `=`; a parameter has a value after it.
-            Some(after) if !(is_spaced && challenges.is_empty()) => {
-                rest = Rest(after);
-                rest.skip(|c| c == ' ' || c == '\t');
-                let value = rest.value();
-                if let Some((_, params)) = challenges.last_mut() {
-                    let name = word.to_ascii_lowercase();
-                    // The first value counts, so that what follows cannot replace it.
-                    if !params.iter().any(|(known, _)| *known == name) {
-                        params.push((name, value));
-                    }
-                }
-            }
-            _ => challenges.push((word.to_ascii_lowercase(), Vec::new())),
-        }
-    }
-}
-
-struct Rest<'a>(&'a str);
-
-impl<'a> Rest<'a> {
-    fn skip(&mut self, skipped: impl Fn(char) -> bool) {
-        self.0 = self.0.trim_start_matches(skipped);
-    }
-
-    fn skip_one(&mut self) -> bool {
-        let mut chars = self.0.chars();
-        let is_some = chars.next().is_some();
-        self.0 = chars.as_str();
-        is_some
-    }
-
-    /// The characters of a token (RFC 9110), which is a scheme, a name or a value.
-    fn token(&mut self) -> &'a str {
-        let is_token = |c: char| c.is_ascii_alphanumeric() || "!#$%&'*+-.^_`|~".contains(c);
-        let end = self.0.find(|c| !is_token(c)).unwrap_or(self.0.len());
-        let (token, rest) = self.0.split_at(end);
-        self.0 = rest;
-        token
-    }
-
-    /// A quoted string, or what comes before the next separator: some servers do not quote URLs.
-    fn value(&mut self) -> String {
-        let Some(quoted) = self.0.strip_prefix('"') else {
-            let end = self.0.find([',', ' ', '\t']).unwrap_or(self.0.len());
-            let (value, rest) = self.0.split_at(end);
-            self.0 = rest;
-            return value.to_owned();
-        };
-        let mut value = String::new();
-        let mut chars = quoted.chars();
-        while let Some(c) = chars.next() {
-            match c {
-                '"' => break,
-                '\\' => value.extend(chars.next()),
-                _ => value.push(c),
-            }
-        }
-        self.0 = chars.as_str();
-        value
     }
 }
 

@@ -12,6 +12,8 @@ use super::{
     delivery::Sent,
     request_failure::{FailureKind, WireFailure},
 };
+#[cfg(any(feature = "http", feature = "websocket"))]
+use crate::credential::AuthChallenge;
 use crate::credential::{CredentialSource, Issued, NoCredential};
 use pegboard_mask::ServerMasker;
 
@@ -64,7 +66,10 @@ impl ConnectionCredentials {
     /// Whether a response refuses the credential: with 401, or with 403 if the token lacks scopes or the provider says so.
     #[cfg(any(feature = "http", feature = "websocket"))]
     pub(super) fn is_refusal(&self, status: http::StatusCode, response: &http::HeaderMap) -> bool {
-        let lacks_scopes = || challenge(response).is_some_and(|challenge| challenge.contains("insufficient_scope"));
+        let lacks_scopes = || {
+            let challenges = challenge(response).map(|header| AuthChallenge::parse_all(&header));
+            challenges.iter().flatten().any(AuthChallenge::lacks_scopes)
+        };
         match status {
             http::StatusCode::UNAUTHORIZED => true,
             http::StatusCode::FORBIDDEN => lacks_scopes() || self.source.is_refused_by_forbidden(),

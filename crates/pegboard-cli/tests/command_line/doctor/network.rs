@@ -63,6 +63,11 @@ async fn what_an_address_answers() {
             "forbidden",
             "HTTP/1.1 403 Forbidden\r\nContent-Length: 0\r\nConnection: close\r\n\r\n",
         ),
+        (
+            // The description has the word of another error.
+            "forbidden",
+            "HTTP/1.1 403 Forbidden\r\nWWW-Authenticate: Bearer error=\"access_denied\", error_description=\"no insufficient_scope\"\r\nContent-Length: 0\r\nConnection: close\r\n\r\n",
+        ),
         ("tls-failed", ""),
         // The connection is closed without a response.
         ("connection-failed", ""),
