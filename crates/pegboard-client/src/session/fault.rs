@@ -113,6 +113,14 @@ impl Fault {
         }
     }
 
+    /// Counts the time that was waited from the start of the whole operation, of which the request was the last step.
+    pub(super) fn waiting_since(mut self, started: Instant) -> Self {
+        if let FaultKind::TimedOut { waited, .. } = &mut self.kind {
+            *waited = started.elapsed();
+        }
+        self
+    }
+
     /// The connection ended while the request was pending.
     pub(super) fn ended(end: WireEnd, sent: Sent) -> Self {
         Self {

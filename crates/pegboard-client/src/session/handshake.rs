@@ -18,6 +18,7 @@ use std::{
 };
 
 use pegboard_protocol::Version;
+use tokio::time::Instant;
 use tokio_util::task::TaskTracker;
 
 use super::{
@@ -41,6 +42,7 @@ const PROBE_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Connects to a server, within `limit`. Abandoned connections are closed in `tasks`, also when this future is dropped.
 pub async fn connect(spec: &Spec, limit: Duration, tasks: &TaskTracker) -> Result<Session, ConnectError> {
+    let started = Instant::now();
     let deadline = Deadline::within(limit);
     let responder = Arc::new(Responder::new(
         spec.name.clone(),
@@ -97,7 +99,8 @@ pub async fn connect(spec: &Spec, limit: Duration, tasks: &TaskTracker) -> Resul
             Ok(established.into_session(spec, responder))
         }
         Err(fault) => {
-            let fault = fault.into_masked(&spec.masker);
+            // The last request may have got only what others had left of the time.
+            let fault = fault.waiting_since(started).into_masked(&spec.masker);
             if let Some(fingerprint) = fingerprint {
                 match attempt.is_legacy_known.load(Ordering::Relaxed) {
                     true => spec.memory.remember(&fingerprint, RememberedEra::Legacy),
@@ -323,6 +326,9 @@ impl Hint for ConnectError {
         let hint = match &self.fault.kind {
             FaultKind::Error(_) | FaultKind::Unreadable(_) | FaultKind::NoVersion(_) if self.only_era => {
                 "the server may not speak the `era` that its config names; leave `era` out to have it found out"
+            }
+            FaultKind::TimedOut { .. } if !self.is_process => {
+                "the server does not answer; check `url`, or raise `connect_timeout` if it is slow"
             }
             FaultKind::TimedOut { last_words: None, .. } => {
                 "the server says nothing; run its command by hand, or raise `connect_timeout` if it is slow"

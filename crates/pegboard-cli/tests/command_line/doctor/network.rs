@@ -104,6 +104,13 @@ async fn an_address_that_cannot_be_reached() {
     let url = format!("http://{}/mcp", silent.local_addr().unwrap());
     let quick = entry(&url, "connect_timeout = '500ms'");
     mended_by(&home, "connect-timeout", &quick, &mended);
+    home.config(&quick);
+    let found = Diagnosis::of(&home, &[]);
+    let found = found.finding("connect-timeout").unwrap();
+    // The probe for the newest era has used up the time.
+    let waited = found["diagnosis"]["cause"]["waited_ms"].as_u64().unwrap();
+    assert!(waited >= 500, "{found}");
+    assert!(!found["fix"].as_str().unwrap().contains("by hand"), "{found}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
