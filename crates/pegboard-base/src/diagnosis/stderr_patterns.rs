@@ -21,6 +21,24 @@ pub enum StderrClue {
     NetworkDenied,
 }
 
+/// The programs that write the patterns of a clue about the start, without extensions and version numbers.
+const PROGRAMS: &[(StderrClue, &[&str])] = &[
+    (StderrClue::DockerNotRunning, &["docker", "docker-compose", "podman"]),
+    (
+        StderrClue::PackageUnknown,
+        &[
+            "npx", "npm", "pnpm", "pnpx", "yarn", "bun", "bunx", "deno", "uv", "uvx", "pip", "pipx", "docker", "podman",
+        ],
+    ),
+    (
+        StderrClue::ModuleMissing,
+        &[
+            "python", "pypy", "uv", "uvx", "pipx", "node", "npx", "npm", "pnpm", "pnpx", "yarn", "bun", "bunx", "deno",
+            "tsx", "ts-node",
+        ],
+    ),
+];
+
 /// The patterns of each clue.
 const PATTERNS: &[(StderrClue, &[&str])] = &[
     (
@@ -36,7 +54,7 @@ const PATTERNS: &[(StderrClue, &[&str])] = &[
         &[
             "code E404",
             "404 Not Found - GET",
-            "No solution found",
+            "No solution found when resolving",
             "was not found in the package registry",
             "ETARGET",
             "No matching distribution",
@@ -79,6 +97,14 @@ const PATTERNS: &[(StderrClue, &[&str])] = &[
 ];
 
 impl StderrClue {
+    /// Whether one of these programs writes the patterns of this clue. Others use the same words for something else.
+    pub fn is_about(self, programs: &[String]) -> bool {
+        let known = PROGRAMS.iter().filter(|(clue, _)| *clue == self);
+        known
+            .flat_map(|(_, known)| known.iter())
+            .any(|known| programs.iter().any(|program| program == known))
+    }
+
     /// Whether the last words of a process that exited by itself have a pattern of this clue.
     pub fn is_in(self, stderr: &str) -> bool {
         let patterns = PATTERNS.iter().filter(|(clue, _)| *clue == self);

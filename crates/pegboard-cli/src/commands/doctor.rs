@@ -1,7 +1,7 @@
 //! `pegboard doctor`: tries each step of reaching a server, and says what is wrong and what mends it.
 //!
 //! `kinds` is the table of all findings. `config_checks`, `program`, `machine` and `unmanaged` look without starting anything; `reach` starts the
-//! servers and connects to them, `outage` says why one could not be reached, `stderr_patterns` what a process that exited wrote about it, and `other_paths` where it may be, `clock` compares clocks, `definitions` judges the tools of the others. `fix` applies remedies, `urls` makes those of URLs.
+//! servers and connects to them, `outage` says why one could not be reached, `runners` whose words it wrote, `other_paths` where it may be, `clock` compares clocks, `definitions` judges the tools of the others. `fix` applies remedies, `urls` makes those of URLs.
 
 mod clock;
 mod config_checks;
@@ -16,6 +16,7 @@ mod overview;
 mod package_version;
 mod program;
 mod reach;
+mod runners;
 mod screen;
 mod stopped;
 mod unmanaged;

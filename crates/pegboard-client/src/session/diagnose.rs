@@ -57,7 +57,8 @@ impl WireEnd {
             EndReason::Exited(exit) => {
                 let (code, step) = match stage {
                     Stage::Call => (Code::Exited, Step::Call),
-                    Stage::Handshake | Stage::List => (Code::ExitsAtStart, Step::Spawn),
+                    Stage::List => (Code::ExitsAtStart, Step::List),
+                    Stage::Handshake => (Code::ExitsAtStart, Step::Spawn),
                 };
                 Diagnosis::new(code, step, cause_of_exit(exit))
             }
@@ -329,6 +330,11 @@ mod tests {
         check(&error, Stage::List, true, Code::ListFailed);
         check(&error, Stage::Call, true, Code::CallRefused);
         check(&timed_out(None), Stage::List, true, Code::ListFailed);
+        let exited = ended(EndReason::Exited(Exit::Code(1)));
+        for (stage, step) in [(Stage::Handshake, Step::Spawn), (Stage::List, Step::List)] {
+            let found = exited.diagnosis(stage, true);
+            assert_eq!((found.code, found.step), (Code::ExitsAtStart, step));
+        }
         check(
             &Fault::flawed(Flaw::EndlessList, LIES),
             Stage::List,

@@ -9,6 +9,7 @@ use pegboard::{
 use super::{
     finding::Finding,
     kinds::{self, FindingKind},
+    runners,
 };
 use crate::{commands::needed_variables, logging::Exchanged};
 
@@ -29,7 +30,7 @@ static CLUES: [(StderrClue, &FindingKind); 3] = [
 pub(super) fn finding(name: &str, transport: &Transport, error: &LastError, exchanged: &Exchanged) -> Finding {
     let diagnosis = error.diagnosis.as_deref();
     let stderr = error.stderr.as_deref().unwrap_or_default();
-    let kind = kind(diagnosis, transport, stderr);
+    let kind = clue(diagnosis, transport, stderr).unwrap_or_else(|| kind(diagnosis, transport));
     let finding = match &exchanged.other_json {
         Some(json) if kind.id == kinds::SILENT.id => {
             let found = format!("{}; it writes JSON that is no MCP message: {json}", error.message);
@@ -43,18 +44,28 @@ pub(super) fn finding(name: &str, transport: &Transport, error: &LastError, exch
     }
 }
 
-/// The kind of finding that a diagnosis is. What a process wrote to stderr counts only if it exited by itself.
-fn kind(diagnosis: Option<&Diagnosis>, transport: &Transport, stderr: &str) -> &'static FindingKind {
+/// The finding that the last words of a process point to. They count only if it failed by itself before the handshake, and its program uses them so.
+fn clue(diagnosis: Option<&Diagnosis>, transport: &Transport, stderr: &str) -> Option<&'static FindingKind> {
+    let (diagnosis, Transport::Stdio(command)) = (diagnosis?, transport) else {
+        return None;
+    };
+    let has_failed = matches!(diagnosis.cause, Cause::Exit { code: Some(code), .. } if code != 0);
+    if diagnosis.code != Code::ExitsAtStart || diagnosis.step != Step::Spawn || !has_failed {
+        return None;
+    }
+    let programs = runners::names(command);
+    let is_it = |clue: &StderrClue| clue.is_about(&programs) && clue.is_in(stderr);
+    CLUES.iter().find(|(clue, _)| is_it(clue)).map(|(_, kind)| *kind)
+}
+
+/// The kind of finding that a diagnosis is.
+fn kind(diagnosis: Option<&Diagnosis>, transport: &Transport) -> &'static FindingKind {
     let other = match transport {
         Transport::Stdio(_) => &kinds::START_FAILED,
         Transport::Remote { .. } => &kinds::CONNECTION_FAILED,
     };
     let Some(diagnosis) = diagnosis else { return other };
     match diagnosis.code {
-        Code::ExitsAtStart | Code::Exited if diagnosis.cause.is_own_exit() => {
-            let clue = CLUES.iter().find(|(clue, _)| clue.is_in(stderr));
-            clue.map_or(&kinds::EXITS_AT_START, |(_, kind)| kind)
-        }
         Code::Exited => &kinds::EXITS_AT_START,
         Code::CredentialsMissing => &kinds::CREDENTIALS_REFUSED,
         code => match kinds::find(code) {

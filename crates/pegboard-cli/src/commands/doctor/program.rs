@@ -187,7 +187,7 @@ fn install(program: &str) -> String {
 }
 
 /// The PATH that the server gets.
-fn path_of(command: &Command) -> OsString {
+pub(super) fn path_of(command: &Command) -> OsString {
     match (command.env.get("PATH"), command.env_policy) {
         (Some(path), _) => path.expose().into(),
         (None, EnvPolicy::Explicit) => OsString::new(),
@@ -200,14 +200,7 @@ fn missing_interpreter(program: &Path, path: &OsStr) -> Option<String> {
     if cfg!(windows) {
         return None;
     }
-    let mut start = Vec::new();
-    File::open(program)
-        .ok()?
-        .take(MAX_FIRST_LINE)
-        .read_to_end(&mut start)
-        .ok()?;
-    let line = start.split(|byte| *byte == b'\n').next()?.strip_prefix(b"#!")?;
-    let line = String::from_utf8_lossy(line).trim_end_matches('\r').to_owned();
+    let line = first_line(program)?;
     let mut words = line.split_whitespace();
     let interpreter = words.next()?;
     if !Path::new(interpreter).is_file() {
@@ -218,6 +211,18 @@ fn missing_interpreter(program: &Path, path: &OsStr) -> Option<String> {
         return resolve(wanted, path, None).is_none().then(|| wanted.to_owned());
     }
     None
+}
+
+/// The first line of a script, after its `#!`.
+pub(super) fn first_line(program: &Path) -> Option<String> {
+    let mut start = Vec::new();
+    File::open(program)
+        .ok()?
+        .take(MAX_FIRST_LINE)
+        .read_to_end(&mut start)
+        .ok()?;
+    let line = start.split(|byte| *byte == b'\n').next()?.strip_prefix(b"#!")?;
+    Some(String::from_utf8_lossy(line).trim_end_matches('\r').to_owned())
 }
 
 /// The script that an interpreter is to run, if it does not exist.

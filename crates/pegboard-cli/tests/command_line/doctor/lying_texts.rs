@@ -1,6 +1,7 @@
 //! Servers whose texts have the words of other findings. The finding follows from what happened, whatever the server wrote.
 
 use std::{
+    fs,
     io::{Read as _, Write as _},
     net::TcpListener,
     thread,
@@ -68,6 +69,14 @@ fn error_arm(pattern: &str, message: &str) -> String {
     format!("    {pattern}) echo '{{\"jsonrpc\":\"2.0\",\"id\":'$id',\"error\":{error}}}' ;;")
 }
 
+/// The arm that answers the handshake.
+fn initialize_arm() -> String {
+    let result = json!({
+        "protocolVersion": "2025-06-18", "capabilities": {"tools": {}}, "serverInfo": {"name": "x", "version": "1"},
+    });
+    format!("    *'\"initialize\"'*) echo '{{\"jsonrpc\":\"2.0\",\"id\":'$id',\"result\":{result}}}' ;;")
+}
+
 /// The URL of a listener that gives each request the same response. It ends with the test program.
 fn answering(status: &str, kind: &str, body: &str) -> String {
     let length = body.len();
@@ -117,6 +126,42 @@ fn the_words_of_a_process_that_was_killed_are_no_evidence() {
         let cause = json!({"kind": "exit", "signal": 9});
         check(&home, &ending(&home, text, "kill -9 $$"), "exits-at-start", &cause);
     }
+}
+
+#[test]
+fn the_words_of_another_program_are_no_evidence() {
+    let home = Home::new();
+    for (program, text) in [
+        ("python3", "INFO: Is the docker daemon running? yes"),
+        ("python3", "No solution found for the chess puzzle"),
+        ("uvx", "No solution found for the chess puzzle"),
+        ("docker", "No module named hello"),
+        ("server", "npm error code E404"),
+    ] {
+        let text = format!("#!/bin/sh\necho '{text}' >&2\nexit 3\n");
+        let program = script(&home, &format!("bin/{program}"), &text, 0o755);
+        let cause = json!({"kind": "exit", "code": 3});
+        check(&home, &entry(&program, &[]), "exits-at-start", &cause);
+    }
+}
+
+#[test]
+fn the_words_of_a_process_that_ended_well_or_after_the_handshake_are_no_evidence() {
+    let home = Home::new();
+    let words = "echo 'No module named hello' >&2";
+    let well = script(&home, "bin/python3", &format!("#!/bin/sh\n{words}\nexit 0\n"), 0o755);
+    check(
+        &home,
+        &entry(&well, &[]),
+        "exits-at-start",
+        &json!({"kind": "exit", "code": 0}),
+    );
+    let list = format!("    *'\"tools/list\"'*) {words}; exit 1 ;;");
+    let config = answering_script(&home, &format!("{}\n{list}", initialize_arm()));
+    let shaken = home.path("bin/python3");
+    fs::copy(home.path("answering.sh"), &shaken).unwrap();
+    let config = config.replace(home.path("answering.sh").to_str().unwrap(), shaken.to_str().unwrap());
+    check(&home, &config, "exits-at-start", &json!({"kind": "exit", "code": 1}));
 }
 
 #[test]
@@ -204,11 +249,7 @@ fn an_error_response_refuses_the_handshake_whatever_its_message_says() {
 #[test]
 fn an_error_response_to_the_list_is_no_refused_handshake() {
     let home = Home::new();
-    let result = json!({
-        "protocolVersion": "2025-06-18", "capabilities": {"tools": {}}, "serverInfo": {"name": "x", "version": "1"},
-    });
-    let initialize =
-        format!("    *'\"initialize\"'*) echo '{{\"jsonrpc\":\"2.0\",\"id\":'$id',\"result\":{result}}}' ;;");
+    let initialize = initialize_arm();
     for text in [
         "initialize first",
         "protocol version 1999-01-01 is not supported",

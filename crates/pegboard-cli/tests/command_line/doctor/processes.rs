@@ -169,21 +169,23 @@ fn a_file_in_the_form_of_another_program_is_mended_where_its_servers_are() {
 #[test]
 fn a_server_that_ends_at_once_is_told_with_its_last_words() {
     let home = Home::new();
-    for (id, words) in [
-        ("exits-at-start", "no database"),
-        ("module-missing", "ModuleNotFoundError: No module named 'mcp'"),
-        ("module-missing", "Error: Cannot find module '/x/index.js'"),
-        ("package-unknown", "npm error code E404"),
+    for (id, program, words) in [
+        ("exits-at-start", "server", "no database"),
+        (
+            "module-missing",
+            "python3.12",
+            "ModuleNotFoundError: No module named mcp",
+        ),
+        ("module-missing", "node", "Error: Cannot find module /x/index.js"),
+        ("package-unknown", "npx", "npm error code E404"),
         (
             "docker-not-running",
+            "docker",
             "docker: Cannot connect to the Docker daemon at unix:///var/run/docker.sock.",
         ),
     ] {
-        let fault = Fault::ExitsAtStart {
-            code: 7,
-            stderr: format!("{words}\n"),
-        };
-        let broken = home.entry("fx", fake().fault(fault), QUICK);
+        let text = format!("#!/bin/sh\necho '{words}' >&2\nexit 7\n");
+        let broken = entry(&script(&home, &format!("bin/{program}"), &text, 0o755), &[]);
         mended_by(&home, id, &broken, &well(&home));
         home.config(&broken);
         let found = Diagnosis::of(&home, &[]);
