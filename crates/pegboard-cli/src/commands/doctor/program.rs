@@ -156,6 +156,14 @@ pub(super) fn show(program: &str) -> String {
 fn missing_program_finding(command: &Command, path: &OsStr) -> Finding {
     let program = show(&command.program);
     if program.contains(['/', '\\']) {
+        let file = command
+            .cwd
+            .as_ref()
+            .map_or_else(|| PathBuf::from(&program), |cwd| cwd.join(&program));
+        if file.is_dir() {
+            return Finding::new(&kinds::PROGRAM_NOT_EXECUTABLE, format!("{program} is a folder"))
+                .fix("write the path of a program in `command`");
+        }
         return Finding::new(&kinds::PROGRAM_MISSING, format!("{program} does not exist"))
             .fix("correct the path in `command`");
     }

@@ -50,6 +50,18 @@ fn a_program_that_may_not_be_executed() {
 }
 
 #[test]
+fn a_folder_in_place_of_a_program() {
+    let home = Home::new();
+    let folder = home.path("bin");
+    fs::create_dir_all(&folder).unwrap();
+    let broken = entry(folder.to_str().unwrap(), &[]);
+    mended_by(&home, "program-not-executable", &broken, &well(&home));
+    home.config(&broken);
+    let called = home.run(&["call", "fx.read", "-o", "json"]).json();
+    assert_eq!(called["outcome"]["code"], "program-not-executable", "{called}");
+}
+
+#[test]
 fn an_interpreter_that_is_not_installed() {
     let home = Home::new();
     let broken = starter(&home, "broken.sh", "#!/usr/bin/env no-such-interpreter", 0o755);
