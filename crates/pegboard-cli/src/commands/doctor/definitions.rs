@@ -3,6 +3,7 @@
 use pegboard::{
     ListedTool, Listing, Provider,
     catalog::ListWarning,
+    config::Transport,
     diagnosis::Code,
     pin::{PinChange, PinState},
 };
@@ -10,7 +11,7 @@ use pegboard::{
 use super::{
     finding::{Finding, ReportSection},
     kinds::{self, ReachStep},
-    outage::LOG_SAYS_MORE,
+    outage,
 };
 
 /// The most tokens of a server's definitions that need no warning: a twentieth of a context of 200,000.
@@ -28,13 +29,19 @@ const PROVIDERS: &[Provider] = &[
 ];
 
 /// Adds what is found in the listing of a server.
-pub(super) fn check(section: &mut ReportSection, name: &str, listing: &Listing, changes: &[PinChange]) {
+pub(super) fn check(
+    section: &mut ReportSection,
+    name: &str,
+    transport: &Transport,
+    listing: &Listing,
+    changes: &[PinChange],
+) {
     let tools: Vec<&ListedTool> = listing
         .tools
         .iter()
         .filter(|tool| tool.tool.server.as_str() == name)
         .collect();
-    warnings(section, name, listing);
+    warnings(section, name, transport, listing);
     for provider in PROVIDERS {
         let refused: Vec<(&str, String)> = tools
             .iter()
@@ -122,9 +129,10 @@ fn cost(section: &mut ReportSection, tools: &[&ListedTool]) {
 }
 
 /// The problems of the server's listing.
-fn warnings(section: &mut ReportSection, name: &str, listing: &Listing) {
+fn warnings(section: &mut ReportSection, name: &str, transport: &Transport, listing: &Listing) {
     let is_own = |problem: &&ListWarning| problem.server.as_ref().is_some_and(|server| server.as_str() == name);
     for problem in listing.problems.iter().filter(is_own) {
+        let log = outage::log_says_more(name, transport);
         let (kind, fix) = match problem.code {
             Code::ToolDuplicate => (&kinds::TOOL_DUPLICATE, "rename one of the two in the server"),
             Code::OffersNothing => (
@@ -132,7 +140,7 @@ fn warnings(section: &mut ReportSection, name: &str, listing: &Listing) {
                 "check `args` and `env`: many servers offer tools only with a token or a list of them",
             ),
             Code::ToolLeftOut => (&kinds::TOOL_LEFT_OUT, "correct the definition in the server"),
-            Code::ListFailed => (&kinds::LIST_FAILED, LOG_SAYS_MORE),
+            Code::ListFailed => (&kinds::LIST_FAILED, log.as_str()),
             // The pins say it in full.
             Code::DefinitionChanged | Code::DefinitionSuspicious => continue,
             _ => (

@@ -17,7 +17,14 @@ use crate::{commands::needed_variables, logging::Exchanged};
 const MAX_WORDS: usize = 1500;
 
 /// The fix of a list that fails.
-pub(super) const LOG_SAYS_MORE: &str = "the server's log says more: run its command by hand, or `pegboard logs SERVER`";
+pub(super) fn log_says_more(name: &str, transport: &Transport) -> String {
+    match transport {
+        Transport::Stdio(_) => {
+            format!("the server's log says more: run its command by hand, or `pegboard logs {name}`")
+        }
+        Transport::Remote { .. } => "the server's own log says more".to_owned(),
+    }
+}
 
 /// The findings of processes that exited by themselves, by what their last words point to. The first one counts.
 static CLUES: [(StderrClue, &FindingKind); 3] = [
@@ -93,9 +100,12 @@ fn shorten(message: &str) -> String {
 
 /// What to do: the first of these that there is.
 fn fix(name: &str, kind: &FindingKind, transport: &Transport, error: &LastError) -> String {
+    let is_unusable = matches!(error.diagnosis.as_deref(), Some(found) if found.cause == Cause::Response);
+    let log = || (kind.id == kinds::LIST_FAILED.id && !is_unusable).then(|| log_says_more(name, transport));
     needed_variable(kind, transport, error)
         .or_else(|| sign_in(name, kind))
-        .or_else(|| better_than_hint(kind, error).map(str::to_owned))
+        .or_else(log)
+        .or_else(|| better_than_hint(kind).map(str::to_owned))
         .or_else(|| error.hint.clone())
         .unwrap_or_else(|| kind.remedy.to_owned())
 }
@@ -114,8 +124,7 @@ fn sign_in(name: &str, kind: &FindingKind) -> Option<String> {
 }
 
 /// The fix for a kind where the library's hint is not the best.
-fn better_than_hint(kind: &FindingKind, error: &LastError) -> Option<&'static str> {
-    let is_unusable = matches!(error.diagnosis.as_deref(), Some(found) if found.cause == Cause::Response);
+fn better_than_hint(kind: &FindingKind) -> Option<&'static str> {
     Some(match kind.id {
         "module-missing" => {
             "install the missing module where the program looks for it, or run the server with `uvx` or `npx`"
@@ -141,7 +150,7 @@ fn better_than_hint(kind: &FindingKind, error: &LastError) -> Option<&'static st
             "see whether the server's log says why it ends the connection, and whether `url` names its port and not another program's"
         }
         "list-endless" => "mend the paging of the server: each page needs another `nextCursor`, and the last one none",
-        "list-failed" if !is_unusable => LOG_SAYS_MORE,
+        "answer-too-large" => "raise `max_message` of the server, or let the server answer with less",
         _ => return None,
     })
 }

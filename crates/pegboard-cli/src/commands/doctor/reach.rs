@@ -83,7 +83,7 @@ pub(super) async fn servers(
                 check_status(section, found, &server.transport, limit, &exchanged);
                 better_path(section, name, server, settings).await;
                 if found.state == State::Ready {
-                    definitions::check(section, name.as_str(), &listing, &changes);
+                    definitions::check(section, name.as_str(), &server.transport, &listing, &changes);
                 }
             }
             let has_answered = |one: &&ServerStatus| matches!(one.state, State::Ready | State::NeedsAuth);

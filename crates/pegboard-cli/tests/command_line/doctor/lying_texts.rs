@@ -158,9 +158,9 @@ fn the_words_of_a_process_that_ended_well_or_after_the_handshake_are_no_evidence
     );
     let list = format!("    *'\"tools/list\"'*) {words}; exit 1 ;;");
     let config = answering_script(&home, &format!("{}\n{list}", initialize_arm()));
-    let shaken = home.path("bin/python3");
-    fs::copy(home.path("answering.sh"), &shaken).unwrap();
-    let config = config.replace(home.path("answering.sh").to_str().unwrap(), shaken.to_str().unwrap());
+    let python = home.path("bin/python3");
+    fs::copy(home.path("answering.sh"), &python).unwrap();
+    let config = config.replace(home.path("answering.sh").to_str().unwrap(), python.to_str().unwrap());
     check(&home, &config, "exits-at-start", &json!({"kind": "exit", "code": 1}));
 }
 
@@ -260,6 +260,9 @@ fn an_error_response_to_the_list_is_no_refused_handshake() {
         let config = answering_script(&home, &format!("{initialize}\n{list}"));
         let cause = json!({"kind": "rpc_error", "code": -32603});
         check(&home, &config, "list-failed", &cause);
+        let found = Diagnosis::of(&home, &[]);
+        let fix = found.finding("list-failed").unwrap()["fix"].as_str().unwrap();
+        assert!(fix.ends_with("`pegboard logs fx`"), "{fix}");
     }
 }
 
