@@ -207,6 +207,8 @@ kinds! {
         "a list repeats a page or does not end" "mend the paging of the server";
     LIST_FAILED = "list-failed" List Problem
         "the tools cannot be listed" "see the message";
+    ANSWER_TOO_LARGE = "answer-too-large" List Problem
+        "an answer of the server is larger than `max_message`" "raise `max_message` of the server";
     TOOL_DUPLICATE = "tool-duplicate" List Warning
         "two tools have one name; the first one is used" "rename one in the server";
     TOOL_LEFT_OUT = "tool-left-out" List Warning

@@ -43,7 +43,9 @@ pub(super) fn finding(name: &str, transport: &Transport, error: &LastError, exch
             let found = format!("{}; it writes JSON that is no MCP message: {json}", error.message);
             Finding::new(&kinds::OTHER_JSON, found).fix(kinds::OTHER_JSON.remedy)
         }
-        _ => Finding::new(kind, describe_outage(kind, &error.message)).fix(fix(name, kind, transport, error)),
+        _ => {
+            Finding::new(kind, describe_outage(kind, diagnosis, &error.message)).fix(fix(name, kind, transport, error))
+        }
     };
     match diagnosis {
         Some(diagnosis) => finding.with_diagnosis(diagnosis.clone()),
@@ -83,9 +85,10 @@ fn kind(diagnosis: Option<&Diagnosis>, transport: &Transport) -> &'static Findin
     }
 }
 
-fn describe_outage(kind: &FindingKind, message: &str) -> String {
+fn describe_outage(kind: &FindingKind, diagnosis: Option<&Diagnosis>, message: &str) -> String {
     let message = shorten(message);
-    match kind.id == kinds::LIST_FAILED.id {
+    let is_of_list = diagnosis.is_some_and(|diagnosis| diagnosis.step == Step::List);
+    match kind.id == kinds::LIST_FAILED.id || kind.id == kinds::ANSWER_TOO_LARGE.id && is_of_list {
         true => format!("the tools could not be listed: {message}"),
         false => message,
     }

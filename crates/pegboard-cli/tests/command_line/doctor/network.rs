@@ -9,7 +9,10 @@ use std::{
     time::Duration,
 };
 
-use pegboard_testkit::oauth::{AuthorizationServer, follow_redirect};
+use pegboard_testkit::{
+    Tool,
+    oauth::{AuthorizationServer, follow_redirect},
+};
 use serde_json::{Value, json};
 
 use super::diagnosis::{Diagnosis, QUICK, fake, mended_by, mends_itself, well};
@@ -80,6 +83,19 @@ async fn what_an_address_answers() {
         };
         mended_by(&home, id, &entry(&url, ""), &mended);
     }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_answer_that_is_too_large() {
+    let home = Home::new();
+    let large = fake().tool(Tool::new("large").description(&"x".repeat(100_000)));
+    let served = large.serve_http().await.unwrap();
+    let broken = entry(&served.url(), "max_message = '64KiB'");
+    mended_by(&home, "answer-too-large", &broken, &entry(&served.url(), ""));
+    home.config(&broken);
+    let found = Diagnosis::of(&home, &[]);
+    let fix = found.finding("answer-too-large").unwrap()["fix"].clone();
+    assert!(fix.as_str().unwrap().contains("max_message"), "{fix}");
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -125,10 +125,11 @@ impl LineSplitter {
         });
         skipping.line.add(&part);
         if skipping.line.is_endless(self.limit) {
-            return Err(EndReason::Protocol(format!(
-                "a line has no end after {} bytes",
-                skipping.line.bytes
-            )));
+            let is_message = matches!(skipping.line.head.trim_ascii_start().first(), Some(b'{' | b'['));
+            return Err(match is_message {
+                true => EndReason::TooLarge(self.limit),
+                false => EndReason::Protocol(format!("a line has no end after {} bytes", skipping.line.bytes)),
+            });
         }
         Ok(())
     }
