@@ -76,11 +76,10 @@ impl Run for Doctor {
     const LOG: LogUse = LogUse::FINDINGS;
 
     async fn run(self, mut context: Context<'_>) -> Exit {
-        let empty = screen::json(&[], &Fixes::default());
-        let sections = match diagnose(&mut context, &self).await {
-            Ok(sections) => sections,
-            Err(stopped) => return stopped.end(context, &empty).await,
-        };
+        let mut sections = Vec::new();
+        if let Err(stopped) = diagnose(&mut context, &self, &mut sections).await {
+            return stopped.end(context, &sections, &Fixes::default()).await;
+        }
         if self.dry_run {
             let would = apply(&remedies(&sections, &[]), true, &context.output);
             let fixes = Fixes {
@@ -102,7 +101,7 @@ impl Run for Doctor {
             match mending.round(&mut context, &self).await {
                 Ok(true) => {}
                 Ok(false) => break,
-                Err(stopped) => return stopped.end(context, &screen::json(&[], &mending.fixes)).await,
+                Err(stopped) => return stopped.end(context, &mending.sections, &mending.fixes).await,
             }
         }
         let left = remedies(&mending.sections, &mending.tried).len();
@@ -141,7 +140,7 @@ impl Mending {
         self.fixes.fixed.extend(apply(&remedies, false, &context.output));
         let tried: Vec<Remedy> = remedies.into_iter().map(|(_, remedy)| remedy.clone()).collect();
         self.tried.extend(tried);
-        self.sections = diagnose(context, options).await?;
+        diagnose(context, options, &mut self.sections).await?;
         Ok(true)
     }
 }
@@ -155,12 +154,13 @@ pub(super) async fn overview(context: &mut Context<'_>) -> Option<Overview> {
         dry_run: false,
         offline: true,
     };
-    let sections = diagnose(context, &options).await.ok()?;
+    let mut sections = Vec::new();
+    diagnose(context, &options, &mut sections).await.ok()?;
     Overview::new(&sections)
 }
 
-/// Looks at everything once.
-async fn diagnose(context: &mut Context<'_>, options: &Doctor) -> Result<Vec<ReportSection>, Stopped> {
+/// Looks at everything once. What is found replaces `report`, also if the time is up before all servers were tried.
+async fn diagnose(context: &mut Context<'_>, options: &Doctor, report: &mut Vec<ReportSection>) -> Result<(), Stopped> {
     let settings = Settings::load(&context.global);
     let loaded = &settings.loaded;
     let mut general = ReportSection::for_machine();
@@ -230,11 +230,13 @@ async fn diagnose(context: &mut Context<'_>, options: &Doctor) -> Result<Vec<Rep
         }
         sections.push(section);
     }
-    if is_readable && !options.offline {
-        reach::servers(context, &settings, &mut sections, &mut general).await?;
-    }
+    let reached = match is_readable && !options.offline {
+        true => reach::servers(context, &settings, &mut sections, &mut general).await,
+        false => Ok(()),
+    };
     sections.push(general);
-    Ok(sections)
+    *report = sections;
+    reached
 }
 
 /// The servers that were asked about, whether they can be used or not.

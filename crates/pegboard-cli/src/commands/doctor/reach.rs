@@ -1,8 +1,13 @@
 //! Starts the servers and connects to them, all at once, and adds what happens to their sections.
 
-use std::{path::Path, time::Duration};
+use std::{collections::BTreeMap, path::Path, time::Duration};
 
-use pegboard::{Pegboard, ServerConfig, ServerName, State, config::Transport, status::ServerStatus};
+use pegboard::{
+    Config, Listing, Pegboard, ServerConfig, ServerName, State,
+    config::Transport,
+    pin::PinChange,
+    status::{BoardStatus, ServerStatus},
+};
 
 use super::{
     clock, definitions,
@@ -47,55 +52,93 @@ pub(super) async fn servers(
     }
     let starting = StartingServers::new(&config);
     let board = settings::whole_board(config.clone()).open();
-    let patience = context.deadline.remaining();
     let toolset = board.toolset();
+    let deadline = context.deadline;
     let asking = async {
-        board.settle(patience).await;
-        toolset.list(patience).await
+        board.settle(deadline.remaining()).await;
+        toolset.list(deadline.remaining()).await
     };
     let asked = context
         .work_showing_starts(&starting, "trying the servers", &board, asking)
         .await;
-    let result = match asked {
-        Ending::Interrupted => Err(Stopped::Interrupted),
-        Ending::TimeUp => Err(Stopped::TimeUp),
-        Ending::Done(listing) => {
-            let (status, changes) = (board.status(), board.pin_changes());
-            let exchanged = logging::take_exchanged();
-            for section in sections.iter_mut() {
-                let Some(name) = section.server.clone() else { continue };
-                let Some((name, server)) = config.servers.iter().find(|(known, _)| known.as_str() == name) else {
-                    continue;
-                };
-                let Some(found) = status.servers.iter().find(|one| one.name == *name) else {
-                    continue;
-                };
-                let exchanged = exchanged.get(name.as_str()).cloned().unwrap_or_default();
-                // The limit as it is written: that of this command may be longer.
-                let limit = settings
-                    .loaded
-                    .config
-                    .servers
-                    .get(name)
-                    .unwrap_or(server)
-                    .limits
-                    .connect_timeout;
-                check_status(section, found, &server.transport, limit, &exchanged);
-                better_path(section, name, server, settings).await;
-                if found.state == State::Ready {
-                    definitions::check(section, name.as_str(), &server.transport, &listing, &changes);
-                }
-            }
-            let has_answered = |one: &&ServerStatus| matches!(one.state, State::Ready | State::NeedsAuth);
-            let answering = status.servers.iter().filter(has_answered);
-            let answering: Vec<&ServerConfig> = answering.filter_map(|one| config.servers.get(&one.name)).collect();
-            clock::check(machine, &answering).await;
-            Ok(())
-        }
+    let (listing, result) = match asked {
+        Ending::Done(listing) => (Some(listing), Ok(())),
+        Ending::TimeUp => (None, Err(Stopped::TimeUp)),
+        Ending::Interrupted => (None, Err(Stopped::Interrupted)),
     };
+    let tried = Tried {
+        settings,
+        config: &config,
+        status: board.status(),
+        listing,
+        changes: board.pin_changes(),
+        exchanged: logging::take_exchanged(),
+        is_late: context.is_late(),
+    };
+    for section in sections.iter_mut() {
+        tried.report(section).await;
+    }
+    if result.is_ok() && !tried.is_late {
+        clock::check(machine, &tried.answering()).await;
+    }
+    let is_unfinished = tried.status.servers.iter().any(is_unfinished);
     close(&board).await;
     noise(sections);
-    result
+    match is_unfinished {
+        true => result.and(Err(Stopped::TimeUp)),
+        false => result,
+    }
+}
+
+/// What happened to the servers that were tried.
+struct Tried<'a> {
+    settings: &'a Settings,
+    config: &'a Config,
+    status: BoardStatus,
+    /// `None` if there was no time for it.
+    listing: Option<Listing>,
+    changes: Vec<PinChange>,
+    exchanged: BTreeMap<String, Exchanged>,
+    /// Whether there is no time for more requests.
+    is_late: bool,
+}
+
+impl Tried<'_> {
+    /// Adds what happened to a server to its section.
+    async fn report(&self, section: &mut ReportSection) {
+        let own = section.server.as_deref();
+        let Some((name, server)) = self.config.servers.iter().find(|(name, _)| Some(name.as_str()) == own) else {
+            return;
+        };
+        let Some(found) = self.status.servers.iter().find(|one| one.name == *name) else {
+            return;
+        };
+        let exchanged = self.exchanged.get(name.as_str()).cloned().unwrap_or_default();
+        // The limit as it is written: that of this command may be longer.
+        let written = self.settings.loaded.config.servers.get(name).unwrap_or(server);
+        let limit = written.limits.connect_timeout;
+        check_status(section, found, &server.transport, limit, &exchanged);
+        if !self.is_late {
+            better_path(section, name, server, self.settings).await;
+        }
+        if let Some(listing) = &self.listing
+            && found.state == State::Ready
+        {
+            definitions::check(section, name.as_str(), &server.transport, listing, &self.changes);
+        }
+    }
+
+    /// The servers that have answered.
+    fn answering(&self) -> Vec<&ServerConfig> {
+        let has_answered = |one: &&ServerStatus| matches!(one.state, State::Ready | State::NeedsAuth);
+        let answering = self.status.servers.iter().filter(has_answered);
+        answering.filter_map(|one| self.config.servers.get(&one.name)).collect()
+    }
+}
+
+/// Whether the time was up before it was known how the server starts.
+fn is_unfinished(status: &ServerStatus) -> bool {
+    status.state == State::Connecting && status.last_error.is_none()
 }
 
 async fn close(board: &Pegboard) {
@@ -121,9 +164,12 @@ fn check_status(
                 )));
             }
         }
-        (State::Connecting, _) => section.add_finding(
-            Finding::new(&kinds::SILENT, "it was still starting when the time was up")
-                .fix("raise `--timeout`, or `connect_timeout` of the server"),
+        _ if is_unfinished(status) => section.add_finding(
+            Finding::new(
+                &kinds::STILL_STARTING,
+                "it was still being checked when the command ended",
+            )
+            .fix("raise `--timeout`"),
         ),
         (_, Some(error)) => {
             section.add_finding(outage::finding(status.name.as_str(), transport, error, exchanged));

@@ -1,14 +1,19 @@
-//! Why `doctor` ends without a report.
+//! Why `doctor` ends before it has looked at everything.
 
-use serde_json::Value;
+use serde_json::json;
 
+use super::{
+    finding::{Fixes, ReportSection},
+    screen,
+};
 use crate::{
     commands::context::{Context, interruption_report, time_up},
     exit::Exit,
+    output::Report,
     settings::Complaint,
 };
 
-/// Why there is no report.
+/// Why not everything was looked at.
 pub(super) enum Stopped {
     Refused(Complaint),
     TimeUp,
@@ -16,12 +21,22 @@ pub(super) enum Stopped {
 }
 
 impl Stopped {
-    /// Prints the reason, and for programs the empty document.
-    pub(super) async fn end(self, mut context: Context<'_>, empty: &Value) -> Exit {
+    /// Prints the reason, after what was found until then.
+    pub(super) async fn end(self, mut context: Context<'_>, sections: &[ReportSection], fixes: &Fixes) -> Exit {
+        let mut found = screen::json(sections, fixes);
+        // What was not looked at may be wrong.
+        found["ok"] = json!(false);
         let report = match self {
-            Self::Refused(complaint) => return context.refuse(&complaint, empty).await,
-            Self::TimeUp => time_up(&context.output, empty),
-            Self::Interrupted => interruption_report(&context.output, empty),
+            Self::Refused(complaint) => return context.refuse(&complaint, &found).await,
+            Self::TimeUp => time_up(&context.output, &found),
+            Self::Interrupted => interruption_report(&context.output, &found),
+        };
+        let report = match context.output.is_json() {
+            true => report,
+            false => Report {
+                data: format!("{}{}", super::show(sections), fixes.text()),
+                ..report
+            },
         };
         context.print(report).await
     }

@@ -244,6 +244,34 @@ fn a_server_that_says_nothing() {
 }
 
 #[test]
+fn what_was_found_is_told_when_the_time_is_up() {
+    let home = Home::new();
+    let silent = fake().fault(Fault::SilentHandshake);
+    let slow = home.entry("slow", silent, QUICK);
+    home.config(&format!("{slow}[servers.fx]\ncommand = 'no-such-program'\n"));
+    let found = Diagnosis::of(&home, &["--timeout", "2"]);
+    assert_eq!(
+        (found.code, &found.document["ok"]),
+        (Some(124), &false.into()),
+        "{found:#?}"
+    );
+    assert_eq!(found.problems(), ["program-missing", "still-starting"], "{found:#?}");
+    home.run(&["doctor", "--timeout", "2"]).prints("still-starting");
+}
+
+#[test]
+fn a_server_that_is_not_there_is_not_well() {
+    let home = Home::new();
+    home.config(&well(&home));
+    let found = Diagnosis::of(&home, &["other"]);
+    assert_eq!(
+        (found.code, &found.document["ok"]),
+        (Some(2), &false.into()),
+        "{found:#?}"
+    );
+}
+
+#[test]
 fn a_server_that_writes_json_that_is_no_message() {
     let home = Home::new();
     for json in ["{}", r#"{"level":30,"msg":"listening"}"#, "[1, 2]"] {
