@@ -334,3 +334,11 @@ fn a_server_is_not_told_that_it_may_ask_when_nobody_sits_there() {
     assert_eq!(sent("initialize").params["capabilities"], json!({}));
     assert_eq!(sent("$response").params["error"]["code"], -32601);
 }
+
+#[test]
+fn a_tool_of_a_server_without_tools_is_explained() {
+    let home = Home::new();
+    home.config(&home.entry("fx", FakeServer::new("fx"), ""));
+    home.run(&["call", "fx.read"])
+        .says("there is no tool `fx.read`: server `fx` offers no tools");
+}

@@ -44,6 +44,7 @@ const ROWS: &[Row] = &[
     all_need_sign_in,
     advise_on_disabled,
     server_in_place_of_tool,
+    server_without_tools,
     unusable_server,
     tool_of_demo,
     withheld_variable,
@@ -125,6 +126,21 @@ fn advise_on_disabled(situation: &Situation<'_>, reply: &Reply, failure: &Failur
     let is_disabled = !situation.config.servers.get(name)?.enabled;
     (failure.kind == Kind::Unavailable && is_disabled)
         .then(|| Advice::hint(format!("`pegboard enable {name}` enables it")))
+}
+
+/// The name says which server has the tool, and that server has none at all.
+fn server_without_tools(situation: &Situation<'_>, reply: &Reply, failure: &Failure) -> Option<Advice> {
+    let mut servers = situation.servers.iter();
+    let server = servers.find(|server| is_of(&reply.asked, server.name.as_str()))?;
+    let is_it = failure.kind == Kind::UnknownTool && server.state == State::Ready && server.tools == 0;
+    is_it.then(|| Advice {
+        kind: None,
+        message: Some(format!(
+            "there is no tool `{}`: server `{}` offers no tools",
+            reply.asked, server.name
+        )),
+        hint: Some("check its settings: many servers enable tools by arguments or tokens".to_owned()),
+    })
 }
 
 /// The name of the tool is the name of a server.

@@ -56,7 +56,7 @@ pub(super) fn unknown_name_failure(name: &str, tools: &[KnownName<'_>], servers:
     ));
     let hint = match close.first() {
         Some(close) => format!("did you mean `{close}`?"),
-        None if servers.is_empty() => "no server is configured".to_owned(),
+        None if servers.is_empty() => "no server with tools is configured".to_owned(),
         None => "`pegboard tools` lists what there is".to_owned(),
     };
     Failure::new(Kind::UnknownTool, message).hint(hint)
