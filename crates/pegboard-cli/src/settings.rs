@@ -15,6 +15,7 @@ use std::{
 use pegboard::{
     Config, Env, Format, Kind, Loaded, Problem, ServerName,
     config::{Misconfigured, Reading, Source, Start, Transport, TrustStore, ValueOrigin},
+    diagnosis::Diagnosis,
 };
 use serde_json::json;
 
@@ -336,6 +337,19 @@ impl Settings {
     pub(crate) fn find_misconfigured(&self, is_meant: impl Fn(&str) -> bool) -> Option<&ServerName> {
         let mut names = self.loaded.config.misconfigured.keys();
         names.find(|name| is_meant(name.as_str()))
+    }
+
+    /// What is wrong with the config, as data, if no file can be used or the server that is meant cannot.
+    pub(crate) fn config_diagnosis(&self, is_meant: impl Fn(&str) -> bool) -> Option<Box<Diagnosis>> {
+        let unreadable = &self.loaded.unreadable;
+        let mut errors = self.loaded.errors();
+        match errors.find(|problem| unreadable.contains(&problem.file)) {
+            Some(problem) => Some(Box::new(problem.diagnosis())),
+            None => {
+                let name = self.find_misconfigured(is_meant)?;
+                self.loaded.config.misconfigured.get(name)?.diagnosis.clone()
+            }
+        }
     }
 
     /// Whether the config has a server of this name, even one that cannot be used.

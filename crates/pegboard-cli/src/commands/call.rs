@@ -260,7 +260,8 @@ async fn prepare(
         }
     });
     let config = config.map_err(|complaint| {
-        let failure = Failure::new(complaint.kind(), complaint.message);
+        let mut failure = Failure::new(complaint.kind(), complaint.message);
+        failure.diagnosis = settings.config_diagnosis(|server| is_of(&request.tool, server));
         (with_hint(failure, complaint.hint), complaint.exit)
     })?;
     let problem = problem

@@ -14,7 +14,7 @@ use clap::{
     builder::{PossibleValuesParser, TypedValueParser},
 };
 use pegboard::{
-    Config, ListedTool, Listing, Provider, ServerName, View,
+    Config, ListedTool, Listing, Provider, ServerName, State, View,
     catalog::ListWarning,
     toolset::{ServerCost, Unavailable},
 };
@@ -74,12 +74,15 @@ fn provider() -> impl TypedValueParser<Value = Provider> {
 impl Run for Tools {
     async fn run(self, mut context: Context<'_>) -> Exit {
         let mut settings = Settings::load(&context.global);
+        let pattern = self.pattern.as_deref().map(Pattern::new);
         let nothing = match self {
             Self { provider: Some(_), .. } => json!([]),
             Self { cost: true, .. } => json!({"servers": [], "tokens": 0}),
-            _ => json!(ToolsDocument::new(&settings, &Listing::from_tools([]))),
+            _ => json!(ToolsDocument::new(
+                &settings,
+                &without_tools(&settings, pattern.as_ref())
+            )),
         };
-        let pattern = self.pattern.as_deref().map(Pattern::new);
         let config = settings.config().and_then(|config| {
             let pattern = pattern.as_ref();
             match pattern.and_then(|pattern| out_of_use(&settings, &config, pattern)) {
@@ -312,6 +315,32 @@ fn costs(context: &Context<'_>, costs: &[ServerCost], exit: Exit) -> Report {
     let mut report = Report::new(exit);
     report.data = table.render(output::width());
     report
+}
+
+/// The listing if no server can be asked. It has the servers with a config that cannot be used.
+fn without_tools(settings: &Settings, pattern: Option<&Pattern>) -> Listing {
+    let mut listing = Listing::from_tools([]);
+    let misconfigured = &settings.loaded.config.misconfigured;
+    let named = pattern.map_or_else(Vec::new, |pattern| pattern.servers(misconfigured.keys()));
+    for (name, found) in misconfigured {
+        if !named.is_empty() && !named.contains(name) {
+            continue;
+        }
+        let (state, error) = match &found.pending_trust {
+            Some(_) => (State::PendingTrust, found.why.clone()),
+            None => (
+                State::Misconfigured,
+                format!("its config cannot be used: {}", found.why),
+            ),
+        };
+        let mut server = Unavailable::new(name.clone(), error);
+        server.state = state;
+        server.hint = Some(found.problems.join("\n")).filter(|problems| !problems.is_empty());
+        server.code = found.diagnosis.as_ref().map(|diagnosis| diagnosis.code);
+        server.diagnosis.clone_from(&found.diagnosis);
+        listing.unavailable.push(server);
+    }
+    listing
 }
 
 /// The document of `-o json`.

@@ -86,12 +86,9 @@ pub(super) fn check_files(section: &mut ReportSection, loaded: &Loaded) {
             continue;
         }
         if loaded.unreadable.contains(&problem.file) {
-            section.add_finding(Finding::new(&kinds::CONFIG_UNREADABLE, without_hint(problem)).fix(
-                match &problem.hint {
-                    Some(hint) => hint.clone(),
-                    None => kinds::CONFIG_UNREADABLE.remedy.to_owned(),
-                },
-            ));
+            let fix = problem.hint.as_deref().unwrap_or(kinds::CONFIG_UNREADABLE.remedy);
+            let finding = Finding::new(&kinds::CONFIG_UNREADABLE, without_hint(problem)).fix(fix);
+            section.add_finding(finding.with_diagnosis(problem.diagnosis()));
         } else if !is_of_known_server && !is_of_trust(problem, loaded) {
             section.add_finding(report(problem));
         }

@@ -293,3 +293,22 @@ fn other_commands_have_the_same_code() {
     assert_eq!(called["outcome"]["code"], "exits-at-start", "{called}");
     assert_eq!(called["outcome"]["diagnosis"]["step"], "spawn", "{called}");
 }
+
+#[test]
+fn a_fault_of_the_config_has_its_code_in_other_commands() {
+    let home = Home::new();
+    home.config("[servers.fx]\ncomand = 'server'\n");
+    let listed = home.run(&["tools", "-o", "json"]).json();
+    assert_eq!(listed["unavailable"][0]["code"], "unknown-setting", "{listed}");
+    let place = &listed["unavailable"][0]["diagnosis"]["place"];
+    assert_eq!(place["key"], "servers.fx.comand", "{listed}");
+    let called = home.run(&["call", "fx.read", "-o", "json"]).json();
+    assert_eq!(called["outcome"]["code"], "unknown-setting", "{called}");
+    let called = home
+        .run(&["call", "fx.read", "-o", "json", "-c", "missing.toml"])
+        .json();
+    assert_eq!(called["outcome"]["code"], "config-unreadable", "{called}");
+    let found = Diagnosis::of(&home, &["-c", "missing.toml"]);
+    let found = found.finding("config-unreadable").unwrap();
+    assert_eq!(found["diagnosis"]["code"], "config-unreadable", "{found}");
+}
