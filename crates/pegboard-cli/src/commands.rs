@@ -50,9 +50,9 @@ mod tools;
 mod torture;
 mod trust;
 
-use std::time::Duration;
+use std::{ffi::OsString, time::Duration};
 
-use clap::{CommandFactory as _, Parser};
+use clap::{Args as _, CommandFactory as _, FromArgMatches as _, Parser, error::ErrorKind};
 use futures_util::FutureExt as _;
 use pegboard::deadline::Deadline;
 use pegboard_hosts::document::{CutShort, limit_waits};
@@ -86,6 +86,27 @@ pub(crate) struct Cli {
 }
 
 impl Cli {
+    /// Parses the command line of this process. Adds advice to an error.
+    ///
+    /// At first only the command that it names is defined, because defining all of them takes longer than a call. Help and errors need them all.
+    pub(crate) fn read() -> Result<Self, clap::Error> {
+        match Self::parse_named(std::env::args_os()) {
+            Err(error) if error.kind() != ErrorKind::DisplayVersion => Self::try_parse().map_err(|error| {
+                let words = std::env::args_os();
+                let words: Vec<String> = words.map(|word| word.to_string_lossy().into_owned()).collect();
+                servers::with_advice(error, &words, Self::command())
+            }),
+            parsed => parsed,
+        }
+    }
+
+    /// Parses a command line and defines no other command than the one that it names. The texts of errors are incomplete.
+    fn parse_named<W: Into<OsString> + Clone>(words: impl IntoIterator<Item = W>) -> Result<Self, clap::Error> {
+        let program = clap::Command::new("pegboard").version(env!("CARGO_PKG_VERSION"));
+        let definition = Commands::define_lazily(Global::augment_args(program).disable_help_subcommand(true));
+        Self::from_arg_matches(&definition.try_get_matches_from(words)?)
+    }
+
     /// The command to run, with the global options from before and after its name.
     pub(crate) fn into_invocation(self) -> Invocation {
         self.command.prepare(self.global)
@@ -94,53 +115,47 @@ impl Cli {
 
 commands! {
     pub(crate) enum Commands {
-        Tools(With<tools::Tools>),
-        Call(With<call::Call>),
-        Resources(OptionalGroup<resources::ResourcesCommand>),
-        Prompts(OptionalGroup<prompts::PromptsCommand>),
-        Status(With<status::Status>),
-        Find(With<find::Find>),
-        Doctor(With<doctor::Doctor>),
-        Generate(With<generate::Generate>),
-        Record(With<record::Record>),
-        Replay(With<record::Replay>),
-        Logs(With<logs::Logs>),
-        List(With<servers::List>),
-        Add(With<servers::Add>),
-        AddJson(With<servers::AddJson>),
-        Remove(With<servers::Remove>),
-        Get(With<servers::Get>),
-        Enable(With<servers::Enable>),
-        Disable(With<servers::Disable>),
-        Rename(With<servers::Rename>),
-        Login(With<login::Login>),
-        Logout(With<login::Logout>),
-        Serve(With<serve::Serve>),
-        Mcp(With<mcp::Mcp>),
-        Import(With<import::Import>),
-        Install(With<install::Install>),
-        Uninstall(With<install::Uninstall>),
-        Init(With<init::Init>),
-        Health(With<health::Health>),
-        Token(Group<token::TokenCommand>),
-        Config(Group<config::ConfigCommand>),
-        Trust(Group<trust::TrustCommand>),
-        Pins(Group<pins::PinsCommand>),
-        Audit(Group<audit::AuditCommand>),
-        Torture(With<torture::Torture>),
-        Mask(With<mask::Mask>),
-        DemoServer(Bare<demo_server::DemoServer>),
-        Man(Bare<man::Man>),
-        Help(Bare<help::Help>),
-        #[command(name = "__complete")]
-        Complete(Bare<complete::Complete>),
-        Completions(Bare<completions::Completions>),
+        "tools" => Tools(With<tools::Tools>),
+        "call" => Call(With<call::Call>),
+        "resources" => Resources(OptionalGroup<resources::ResourcesCommand>),
+        "prompts" => Prompts(OptionalGroup<prompts::PromptsCommand>),
+        "status" => Status(With<status::Status>),
+        "find" => Find(With<find::Find>),
+        "doctor" => Doctor(With<doctor::Doctor>),
+        "generate" => Generate(With<generate::Generate>),
+        "record" => Record(With<record::Record>),
+        "replay" => Replay(With<record::Replay>),
+        "logs" => Logs(With<logs::Logs>),
+        "list" => List(With<servers::List>),
+        "add" => Add(With<servers::Add>),
+        "add-json" => AddJson(With<servers::AddJson>),
+        "remove" => Remove(With<servers::Remove>),
+        "get" => Get(With<servers::Get>),
+        "enable" => Enable(With<servers::Enable>),
+        "disable" => Disable(With<servers::Disable>),
+        "rename" => Rename(With<servers::Rename>),
+        "login" => Login(With<login::Login>),
+        "logout" => Logout(With<login::Logout>),
+        "serve" => Serve(With<serve::Serve>),
+        "mcp" => Mcp(With<mcp::Mcp>),
+        "import" => Import(With<import::Import>),
+        "install" => Install(With<install::Install>),
+        "uninstall" => Uninstall(With<install::Uninstall>),
+        "init" => Init(With<init::Init>),
+        "health" => Health(With<health::Health>),
+        "token" => Token(Group<token::TokenCommand>),
+        "config" => Config(Group<config::ConfigCommand>),
+        "trust" => Trust(Group<trust::TrustCommand>),
+        "pins" => Pins(Group<pins::PinsCommand>),
+        "audit" => Audit(Group<audit::AuditCommand>),
+        "torture" => Torture(With<torture::Torture>),
+        "mask" => Mask(With<mask::Mask>),
+        "demo-server" => DemoServer(Bare<demo_server::DemoServer>),
+        "man" => Man(Bare<man::Man>),
+        "help" => Help(Bare<help::Help>),
+        "__complete" => Complete(Bare<complete::Complete>),
+        "completions" => Completions(Bare<completions::Completions>),
     }
-}
-
-/// Adds advice to the error of the parser about a command line, given as its words.
-pub(crate) fn with_advice(error: clap::Error, words: &[String]) -> clap::Error {
-    servers::with_advice(error, words, Cli::command())
 }
 
 /// The deadline of a command without `--timeout`. The servers' own timeouts fire long before it.
@@ -206,6 +221,39 @@ mod tests {
     #[test]
     fn clap_finds_no_fault_with_the_definitions() {
         Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn a_command_line_means_the_same_when_only_its_command_is_defined() {
+        for definition in Cli::command().get_subcommands() {
+            let lazy = Cli::parse_named(["pegboard", definition.get_name(), "--help"]).unwrap_err();
+            assert_eq!(lazy.kind(), ErrorKind::DisplayHelp, "{}", definition.get_name());
+        }
+        let lazy = Commands::define_lazily(clap::Command::new("pegboard"));
+        let names = |definition: &clap::Command| -> Vec<String> {
+            definition
+                .get_subcommands()
+                .map(|command| command.get_name().to_owned())
+                .collect()
+        };
+        assert_eq!(names(&lazy), names(&Cli::command()));
+        for line in [
+            "pegboard -c a call --time x.y n=1 -o json",
+            "pegboard config show",
+            "pegboard -q status --check",
+        ] {
+            let (one, all) = (Cli::parse_named(line.split(' ')), Cli::try_parse_from(line.split(' ')));
+            assert_eq!(format!("{:?}", one.unwrap()), format!("{:?}", all.unwrap()));
+        }
+        for line in [
+            "pegboard",
+            "pegboard tolls",
+            "pegboard complete",
+            "pegboard call",
+            "pegboard tools --colour",
+        ] {
+            assert!(Cli::parse_named(line.split(' ')).is_err(), "{line}");
+        }
     }
 
     #[test]

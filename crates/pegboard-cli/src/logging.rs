@@ -68,6 +68,11 @@ impl LogUse {
         keeps_lines: true,
         ..Self::BRIEF
     };
+    /// Whether the command runs until it is stopped.
+    pub(crate) fn keeps_running(self) -> bool {
+        self.keeps_running
+    }
+
     /// The log of a command that reports warnings as findings.
     pub(crate) const FINDINGS: Self = Self {
         finds_problems: true,
@@ -94,25 +99,28 @@ pub(crate) fn start(global: &Global, output: &Output, uses: LogUse) -> Result<Se
         problem: format!("the log filter `{filter}` is wrong: {error}"),
         hint: "write a level such as `debug`, or `target=level` pairs with commas between them",
     })?;
-    let wire_trace = global.trace_wire.as_ref().map(|path| {
-        wire_trace::layer(path).map_err(|error| LogError {
-            problem: format!("{} cannot be written: {error}", path.display()),
-            hint: "`--trace-wire` takes a file in a folder that exists",
-        })
-    });
-    let logs = ServerLogs::default();
     let lines = tracing_subscriber::fmt::layer()
         .with_ansi(false)
         .event_format(Plain)
         .with_writer(LogWriter(output.clone()))
         .with_filter(filter);
-    tracing_subscriber::registry()
-        .with(lines)
-        .with(wire_trace.transpose()?)
-        .with(uses.keeps_lines.then(|| logs.layer()))
-        .with(uses.finds_problems.then(noise::layer))
-        .with(uses.finds_problems.then(wire_watch::layer))
-        .init();
+    // A layer that is `None` would be interested in everything, and each call would pay for spans that nothing reads.
+    let mut layers = vec![lines.boxed()];
+    if let Some(path) = &global.trace_wire {
+        let trace = wire_trace::layer(path).map_err(|error| LogError {
+            problem: format!("{} cannot be written: {error}", path.display()),
+            hint: "`--trace-wire` takes a file in a folder that exists",
+        })?;
+        layers.push(trace.boxed());
+    }
+    let logs = ServerLogs::default();
+    if uses.keeps_lines {
+        layers.push(logs.layer().boxed());
+    }
+    if uses.finds_problems {
+        layers.extend([noise::layer().boxed(), wire_watch::layer().boxed()]);
+    }
+    tracing_subscriber::registry().with(layers).init();
     Ok(logs)
 }
 

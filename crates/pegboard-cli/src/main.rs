@@ -24,8 +24,6 @@ mod terminal;
 
 use std::{process::ExitCode, time::Duration};
 
-use clap::Parser as _;
-
 use commands::Cli;
 use exit::Exit;
 use output::{Output, Report};
@@ -33,14 +31,12 @@ use output::{Output, Report};
 /// How long the runtime waits for its tasks at exit. Tasks dropped after that kill the processes they own.
 const LAST_WAIT: Duration = Duration::from_millis(200);
 
+/// How many threads a command that soon ends runs its tasks on.
+const MOST_THREADS: usize = 4;
+
 fn main() -> ExitCode {
     pegboard::shim();
-    let cli = Cli::try_parse().unwrap_or_else(|error| {
-        let words: Vec<String> = std::env::args_os()
-            .map(|word| word.to_string_lossy().into_owned())
-            .collect();
-        commands::with_advice(error, &words).exit()
-    });
+    let cli = Cli::read().unwrap_or_else(|error| error.exit());
     let invocation = cli.into_invocation();
     let output = Output::new(&invocation.global);
     let logs = match logging::start(&invocation.global, &output, invocation.log) {
@@ -51,7 +47,7 @@ fn main() -> ExitCode {
                 .into();
         }
     };
-    let runtime = match tokio::runtime::Builder::new_multi_thread().enable_all().build() {
+    let runtime = match runtime(invocation.log.keeps_running()).build() {
         Ok(runtime) => runtime,
         Err(error) => {
             let message = format!("the threads cannot be started: {error}");
@@ -66,4 +62,15 @@ fn main() -> ExitCode {
         output.say(&output::warning(&problem));
     }
     exit.into()
+}
+
+/// The threads of a command. One that soon ends starts only a few, because starting many takes longer than they save.
+fn runtime(keeps_running: bool) -> tokio::runtime::Builder {
+    let mut runtime = tokio::runtime::Builder::new_multi_thread();
+    if !keeps_running && std::env::var_os("TOKIO_WORKER_THREADS").is_none() {
+        let cores = std::thread::available_parallelism().map_or(1, usize::from);
+        runtime.worker_threads(cores.min(MOST_THREADS));
+    }
+    runtime.enable_all();
+    runtime
 }

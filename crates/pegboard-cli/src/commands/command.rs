@@ -25,8 +25,27 @@ pub(crate) trait Run: Args {
     async fn run(self, context: Context<'_>) -> Exit;
 }
 
-/// Defines an enum of commands, one per line, and finds the one that was parsed.
+/// Defines an enum of commands, one per line with its word, and finds the one that was parsed.
 macro_rules! commands {
+    ($(#[$attribute:meta])* $visibility:vis enum $name:ident { $($(#[$own:meta])* $word:literal => $command:ident($arguments:ty),)* }) => {
+        #[derive(Debug, clap::Subcommand)]
+        $(#[$attribute])*
+        $visibility enum $name {
+            $($(#[$own])* #[command(name = $word)] $command($arguments),)*
+        }
+
+        impl $name {
+            /// Adds the commands to a parser, which defines their arguments when one of them is named. Help that lists them needs
+            /// [`Subcommand::augment_subcommands`](clap::Subcommand::augment_subcommands).
+            $visibility fn define_lazily(parent: clap::Command) -> clap::Command {
+                parent.subcommand_required(true)$(.subcommand(
+                    clap::Command::new($word).defer(<$arguments as clap::Args>::augment_args),
+                ))*
+            }
+        }
+
+        $crate::commands::command::commands! { @parsed $name $($command)* }
+    };
     ($(#[$attribute:meta])* $visibility:vis enum $name:ident { $($(#[$own:meta])* $command:ident($arguments:ty),)* }) => {
         #[derive(Debug, clap::Subcommand)]
         $(#[$attribute])*
@@ -34,6 +53,9 @@ macro_rules! commands {
             $($(#[$own])* $command($arguments),)*
         }
 
+        $crate::commands::command::commands! { @parsed $name $($command)* }
+    };
+    (@parsed $name:ident $($command:ident)*) => {
         impl $crate::commands::command::Parsed for $name {
             fn prepare(self, before: $crate::cli::Global) -> $crate::commands::command::Invocation {
                 match self {

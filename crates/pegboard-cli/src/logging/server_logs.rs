@@ -49,7 +49,7 @@ pub(crate) struct LogLine {
 
 impl ServerLogs {
     /// The layer that keeps lines.
-    pub(super) fn layer<S>(&self) -> impl Layer<S>
+    pub(super) fn layer<S>(&self) -> impl Layer<S> + use<S>
     where
         S: Subscriber + for<'a> LookupSpan<'a>,
     {
