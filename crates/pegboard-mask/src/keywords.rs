@@ -6,6 +6,8 @@
 
 mod prefilter;
 
+use std::sync::OnceLock;
+
 use memchr::memchr2_iter;
 
 use prefilter::{FREQUENT, Prefilter, TRIGRAM, WINDOW};
@@ -28,7 +30,8 @@ pub(super) struct Keywords {
     lists_by_slot: Box<[u8; SLOTS]>,
     lists: Vec<Vec<TrigramMatch>>,
     short: Vec<usize>,
-    prefilter: Prefilter,
+    /// Built for the first long text, because most programs start for a few short ones.
+    prefilter: OnceLock<Prefilter>,
 }
 
 /// A keyword, and the offset of its trigram.
@@ -114,11 +117,9 @@ impl Keywords {
         let mut lists_by_slot = Box::new([0; SLOTS]);
         let mut lists: Vec<Vec<TrigramMatch>> = Vec::new();
         let (long, short) = (0..words.len()).partition::<Vec<_>, _>(|word| words[*word].len() >= TRIGRAM);
-        let mut prefilter = Prefilter::default();
         for word in long {
             let offset = trigram(words[word].as_bytes());
             let slot = slot_at(words[word].as_bytes(), offset);
-            prefilter.add(words[word].as_bytes(), offset);
             let list = &mut lists_by_slot[slot];
             if *list == 0 {
                 // A list number is a byte; when all are used, further slots share the last list.
@@ -134,8 +135,20 @@ impl Keywords {
             lists_by_slot,
             lists,
             short,
-            prefilter,
+            prefilter: OnceLock::new(),
         }
+    }
+
+    fn prefilter(&self) -> &Prefilter {
+        self.prefilter.get_or_init(|| {
+            let mut trigrams: Vec<&TrigramMatch> = self.lists.iter().flatten().collect();
+            trigrams.sort_unstable_by_key(|trigram| trigram.word);
+            let mut prefilter = Prefilter::default();
+            for TrigramMatch { word, offset } in trigrams {
+                prefilter.add(self.words[*word].as_bytes(), *offset);
+            }
+            prefilter
+        })
     }
 
     /// Returns the first `most` places of each keyword with many places, and the first one of the others.
@@ -166,13 +179,14 @@ impl Keywords {
 
     fn scan(&self, bytes: &[u8], sink: &mut impl Sink) {
         let mut at = 0;
-        while bytes.len() >= MIN_PREFILTERED
-            && let Some(window) = bytes[at..].first_chunk::<WINDOW_READ>()
-        {
-            if self.prefilter.may_match(window) {
-                self.scan_window(window, at, bytes, sink);
+        if bytes.len() >= MIN_PREFILTERED {
+            let prefilter = self.prefilter();
+            while let Some(window) = bytes[at..].first_chunk::<WINDOW_READ>() {
+                if prefilter.may_match(window) {
+                    self.scan_window(prefilter, (window, at), bytes, sink);
+                }
+                at += WINDOW;
             }
-            at += WINDOW;
         }
         while let Some(block) = bytes.get(at..).and_then(<[u8]>::first_chunk::<BLOCK>) {
             self.scan_block(block, at, bytes, sink);
@@ -186,8 +200,14 @@ impl Keywords {
 
     /// Looks up the trigrams at the prefilter's candidates.
     #[inline(never)]
-    fn scan_window(&self, window: &[u8; WINDOW_READ], at: usize, bytes: &[u8], sink: &mut impl Sink) {
-        self.prefilter.for_each_candidate(window, |place| {
+    fn scan_window(
+        &self,
+        prefilter: &Prefilter,
+        (window, at): (&[u8; WINDOW_READ], usize),
+        bytes: &[u8],
+        sink: &mut impl Sink,
+    ) {
+        prefilter.for_each_candidate(window, |place| {
             if let Some(block) = window[place..].first_chunk() {
                 let list = self.lists_by_slot[slot(fold(*block) as u32)];
                 self.compare(list, at + place, bytes, sink);
