@@ -48,7 +48,8 @@ impl Envelope<'_> {
     /// Returns `true` if the message says that it is one of JSON-RPC 2.0.
     pub fn is_version_2(&self) -> bool {
         let named = self.jsonrpc.map(RawValue::get).unwrap_or_default();
-        serde_json::from_str::<Cow<'_, str>>(named).is_ok_and(|named| named == JSONRPC)
+        // Almost always written without escapes.
+        named == r#""2.0""# || serde_json::from_str::<Cow<'_, str>>(named).is_ok_and(|named| named == JSONRPC)
     }
 }
 
