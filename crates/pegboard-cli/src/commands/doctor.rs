@@ -36,7 +36,7 @@ use super::{
 use crate::{
     exit::Exit,
     logging::LogUse,
-    output::{self, Output, Paint, Report},
+    output::{self, Output, Report},
     settings::{Complaint, Settings},
 };
 use finding::{Finding, Fixes, Remedy, ReportSection};
@@ -299,7 +299,7 @@ async fn ask_for_agreement(
             exit: Exit::Refused,
         }));
     }
-    output.say(&show(sections));
+    output.say(&screen::show(sections));
     let plan: Vec<String> = remedies
         .iter()
         .map(|(finding, _)| {
@@ -330,11 +330,6 @@ fn apply(remedies: &[(&Finding, &Remedy)], is_dry: bool, output: &Output) -> Vec
     done
 }
 
-/// The report on a terminal.
-fn show(sections: &[ReportSection]) -> String {
-    screen::text(sections, output::width(), Paint::detect(&std::io::stdout()))
-}
-
 /// Prints the report. `fixable` is the number of findings that another `--fix` would mend.
 async fn finish(context: &mut Context<'_>, sections: &[ReportSection], fixes: &Fixes, fixable: usize) -> Exit {
     let exit = match screen::count(sections, Level::Problem) {
@@ -346,7 +341,7 @@ async fn finish(context: &mut Context<'_>, sections: &[ReportSection], fixes: &F
         true => Report::json(exit, &json!(screen::json(sections, fixes))),
         false => {
             let mut report = Report::new(exit);
-            report.data = show(sections);
+            report.data = screen::show(sections);
             report.data.push_str(&fixes.text());
             report.data.push_str(&screen::summary(sections, fixable));
             report

@@ -9,7 +9,7 @@ use super::{
     kinds::Level,
 };
 use crate::{
-    output::{Paint, one_line, wrap},
+    output::{self, Paint, one_line, wrap},
     settings::set,
 };
 
@@ -40,6 +40,11 @@ pub(super) fn json(sections: &[ReportSection], fixes: &Fixes) -> Value {
         "fixed": fixes.fixed,
         "would_fix": fixes.would,
     })
+}
+
+/// The report on a terminal.
+pub(super) fn show(sections: &[ReportSection]) -> String {
+    text(sections, output::width(), Paint::detect(&std::io::stdout()))
 }
 
 /// The report for people. `width` is that of the terminal; without one, lines are as long as they are.

@@ -34,7 +34,7 @@ impl Stopped {
         let report = match context.output.is_json() {
             true => report,
             false => Report {
-                data: format!("{}{}", super::show(sections), fixes.text()),
+                data: format!("{}{}", screen::show(sections), fixes.text()),
                 ..report
             },
         };
