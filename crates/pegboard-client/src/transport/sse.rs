@@ -214,7 +214,7 @@ impl SseShared {
                 Ok(Ok(Some(chunk))) => {
                     let handle = |event| self.handle_event(event, &mut permit, refused.take());
                     if parser.feed(&chunk, handle).is_err() {
-                        return EndReason::TooLarge(limit);
+                        return EndReason::Protocol(format!("an event has no end after {limit} bytes"));
                     }
                 }
                 Ok(Ok(None)) => return EndReason::Eof,

@@ -125,11 +125,10 @@ impl LineSplitter {
         });
         skipping.line.add(&part);
         if skipping.line.is_endless(self.limit) {
-            let is_message = matches!(skipping.line.head.trim_ascii_start().first(), Some(b'{' | b'['));
-            return Err(match is_message {
-                true => EndReason::TooLarge(self.limit),
-                false => EndReason::Protocol(format!("a line has no end after {} bytes", skipping.line.bytes)),
-            });
+            return Err(EndReason::Protocol(format!(
+                "a line has no end after {} bytes",
+                skipping.line.bytes
+            )));
         }
         Ok(())
     }

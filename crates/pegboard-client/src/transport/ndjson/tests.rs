@@ -147,8 +147,6 @@ async fn a_line_that_is_too_long_is_skipped_and_the_next_one_is_read() {
 #[tokio::test]
 async fn a_line_without_end_ends_the_connection() {
     let (_, _, end) = read(&vec![b'{'; 1_000_000], 100_000).await;
-    assert_eq!(end, EndReason::TooLarge(100_000));
-    let (_, _, end) = read(&vec![b'x'; 1_000_000], 100_000).await;
     let EndReason::Protocol(text) = end else {
         panic!("{end:?}")
     };

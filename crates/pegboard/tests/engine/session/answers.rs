@@ -164,7 +164,7 @@ async fn an_endless_line_ends_the_session_and_the_next_call_begins_a_new_one() {
     let tools = board.toolset();
     let reply = call(&tools, "fx.hello", json!({})).await;
     assert_outcome(&reply, Kind::Transport, true);
-    assert_contains(&reply.text(), &["a message larger than"]);
+    assert_contains(&reply.text(), &["a line has no end"]);
     assert_eq!(call(&tools, "fx.hello", json!({})).await.text(), "hi");
     assert_eq!(handle.starts(), 2);
 }
