@@ -159,6 +159,7 @@ fn the_words_of_a_process_that_ended_well_or_after_the_handshake_are_no_evidence
     let list = format!("    *'\"tools/list\"'*) {words}; exit 1 ;;");
     let config = answering_script(&home, &format!("{}\n{list}", initialize_arm()));
     let python = home.path("bin/python3");
+    fs::remove_file(&python).unwrap();
     fs::copy(home.path("answering.sh"), &python).unwrap();
     let config = config.replace(home.path("answering.sh").to_str().unwrap(), python.to_str().unwrap());
     check(&home, &config, "exits-at-start", &json!({"kind": "exit", "code": 1}));

@@ -7,8 +7,9 @@ use pegboard_testkit::Fault;
 use super::diagnosis::{Diagnosis, QUICK, SILENT, fake, mended_by, mends_itself, well};
 use crate::home::{Home, Ran};
 
-/// A script in the home folder.
+/// A script in the home folder. It is a new file: one that a process is just being started from cannot be written.
 pub(super) fn script(home: &Home, name: &str, text: &str, mode: u32) -> String {
+    let _ = fs::remove_file(home.path(name));
     let path = home.write(name, text);
     fs::set_permissions(&path, fs::Permissions::from_mode(mode)).unwrap();
     path.display().to_string()
