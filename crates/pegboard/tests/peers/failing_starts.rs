@@ -45,7 +45,8 @@ async fn a_server_that_listens_on_a_port_instead_is_found_out() {
     let mut command = typescript_modern();
     command.push("--http".to_owned());
     let mut config = with(command, "0");
-    config.limits.connect_timeout = Duration::from_secs(4);
+    // Long enough for Node to start on a busy machine. The test waits for all of it.
+    config.limits.connect_timeout = Duration::from_secs(20);
     config.limits.stop_timeout = Duration::from_millis(100);
     check(config, "listening on http://127.0.0.1:", "own words").await;
 }

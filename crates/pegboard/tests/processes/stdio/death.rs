@@ -153,10 +153,12 @@ async fn a_server_that_stops_reading_holds_nobody_up() {
         .fake()
         .tool(Tool::new("deaf"))
         .fault_on(When::tool("deaf"), Fault::StopsReading);
-    let config = with_limits(process(&fake), |limits| {
+    let mut config = with_limits(process(&fake), |limits| {
         limits.write_timeout = secs(2);
         limits.stop_timeout = Duration::from_millis(500);
     });
+    // The first timeout leads to a probe, which must not end the session before the write does.
+    config.policy.health.timeout = secs(120);
     let board = board(config);
     let tools = board.toolset();
     // The short timeout below must not include the start.
