@@ -2,12 +2,27 @@
 
 use std::io;
 
+use rustls::AlertDescription as Alert;
 use url::Url;
 
 use super::{
     request_failure::{ConnectFault, TlsFault},
     tls::WrongId,
 };
+
+/// The alerts with which a server rejects a client certificate, or the lack of one.
+pub(super) const CERTIFICATE_ALERTS: [Alert; 10] = [
+    Alert::CertificateRequired,
+    Alert::NoCertificate,
+    Alert::BadCertificate,
+    Alert::UnsupportedCertificate,
+    Alert::CertificateRevoked,
+    Alert::CertificateExpired,
+    Alert::CertificateUnknown,
+    Alert::DecryptError,
+    Alert::UnknownCA,
+    Alert::AccessDenied,
+];
 
 /// Host and port of a URL, without the parts that may be secret.
 pub(super) fn host_and_port(url: &Url) -> String {
@@ -35,13 +50,13 @@ pub(super) fn connect_fault(error: &(dyn std::error::Error + 'static)) -> Connec
 
 /// Classifies a failed TLS handshake.
 fn tls_fault(error: &rustls::Error) -> TlsFault {
-    use rustls::{AlertDescription as Alert, CertificateError as Bad, Error};
+    use rustls::{CertificateError as Bad, Error};
     match error {
         Error::InvalidCertificate(Bad::UnknownIssuer | Bad::BadSignature) => TlsFault::UnknownIssuer,
         Error::InvalidCertificate(Bad::NotValidForName | Bad::NotValidForNameContext { .. }) => TlsFault::WrongHost,
         Error::InvalidCertificate(Bad::Expired | Bad::ExpiredContext { .. }) => TlsFault::Expired,
         Error::InvalidCertificate(Bad::NotValidYet | Bad::NotValidYetContext { .. }) => TlsFault::NotYetValid,
-        Error::AlertReceived(Alert::CertificateRequired | Alert::NoCertificate) => TlsFault::ClientCertificate,
+        Error::AlertReceived(alert) if CERTIFICATE_ALERTS.contains(alert) => TlsFault::ClientCertificate,
         Error::InvalidMessage(_) => TlsFault::NotTls,
         _ => TlsFault::Other,
     }
@@ -49,7 +64,7 @@ fn tls_fault(error: &rustls::Error) -> TlsFault {
 
 /// Advice on the config for the usual causes of a failed TLS handshake.
 pub(super) fn tls_advice(error: &(dyn std::error::Error + 'static)) -> Option<&'static str> {
-    use rustls::{AlertDescription, CertificateError as Bad, Error};
+    use rustls::{CertificateError as Bad, Error};
     let error = error_chain(error).find_map(<dyn std::error::Error>::downcast_ref::<Error>)?;
     Some(match error {
         Error::InvalidCertificate(Bad::UnknownIssuer | Bad::BadSignature) => {
@@ -70,9 +85,7 @@ pub(super) fn tls_advice(error: &(dyn std::error::Error + 'static)) -> Option<&'
         Error::InvalidCertificate(Bad::Other(other)) if other.0.is::<WrongId>() => {
             "its certificate is not that of the workload in `tls.server_id`; check that setting, or what answers at `url`"
         }
-        Error::AlertReceived(alert @ (AlertDescription::CertificateRequired | AlertDescription::NoCertificate)) => {
-            alert_advice(*alert)
-        }
+        Error::AlertReceived(alert) if CERTIFICATE_ALERTS.contains(alert) => alert_advice(*alert),
         Error::InvalidMessage(_) => {
             "the server does not speak TLS there; if it speaks plain HTTP, write `http://` in `url`"
         }
@@ -86,8 +99,7 @@ fn is_of_authority(error: &rustls::OtherError) -> bool {
 }
 
 /// Advice on the config for an alert with which the server rejected our client certificate.
-pub(super) fn alert_advice(alert: rustls::AlertDescription) -> &'static str {
-    use rustls::AlertDescription as Alert;
+pub(super) fn alert_advice(alert: Alert) -> &'static str {
     match alert {
         Alert::CertificateRequired | Alert::NoCertificate => {
             "the server asks for a client certificate; name its files in `tls.cert` and `tls.key`"

@@ -186,7 +186,7 @@ kinds! {
     CERTIFICATE_WRONG_HOST = "certificate-wrong-host" Connection Problem
         "the certificate is for another host" "use the host name of the certificate in `url`";
     TLS_FAILED = "tls-failed" Connection Problem
-        "the secure connection fails for another reason" "see the message; `https://` may have to be `http://`";
+        "the secure connection fails for another reason" "see the message; it names the client certificate, the protocol or the setting";
     CONNECTION_FAILED = "connection-failed" Connection Problem
         "the connection fails for another reason" "see the message";
     PROXY_AND_LOCAL = "proxy-and-local" Connection Warning

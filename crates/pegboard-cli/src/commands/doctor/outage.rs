@@ -2,7 +2,7 @@
 
 use pegboard::{
     config::Transport,
-    diagnosis::{Cause, Code, Diagnosis, StderrClue, Step},
+    diagnosis::{Cause, Code, ConnectFault, Diagnosis, StderrClue, Step, TlsFault},
     status::LastError,
 };
 
@@ -108,6 +108,7 @@ fn fix(name: &str, kind: &FindingKind, transport: &Transport, error: &LastError)
     needed_variable(kind, transport, error)
         .or_else(|| sign_in(name, kind))
         .or_else(log)
+        .or_else(|| tls_fix(kind, error.diagnosis.as_deref()).map(str::to_owned))
         .or_else(|| better_than_hint(kind).map(str::to_owned))
         .or_else(|| error.hint.clone())
         .unwrap_or_else(|| kind.remedy.to_owned())
@@ -124,6 +125,25 @@ fn needed_variable(kind: &FindingKind, transport: &Transport, error: &LastError)
 fn sign_in(name: &str, kind: &FindingKind) -> Option<String> {
     let is_of_sign_in = [kinds::SIGN_IN_NEEDED.id, kinds::SIGN_IN_EXPIRED.id].contains(&kind.id);
     is_of_sign_in.then(|| format!("pegboard login {name}"))
+}
+
+/// What mends a failed TLS handshake whose cause is known.
+fn tls_fix(kind: &FindingKind, diagnosis: Option<&Diagnosis>) -> Option<&'static str> {
+    let Cause::Connect { fault } = &diagnosis.filter(|_| kind.id == kinds::TLS_FAILED.id)?.cause else {
+        return None;
+    };
+    Some(match fault {
+        ConnectFault::Tls(TlsFault::ClientCertificate) => {
+            "name the client certificate that the server accepts, and its key, in `tls.cert` and `tls.key`"
+        }
+        ConnectFault::Tls(TlsFault::NotTls) => {
+            "write `http://` in `url` if the server does not speak TLS at this port, or the port where it does"
+        }
+        ConnectFault::TlsClosed => {
+            "see in the server's log why it closed the connection, and whether it speaks TLS at this port"
+        }
+        _ => "compare what the message names with the certificate and the TLS settings of the server",
+    })
 }
 
 /// The fix for a kind where the library's hint is not the best.
@@ -146,9 +166,6 @@ fn better_than_hint(kind: &FindingKind) -> Option<&'static str> {
         }
         "certificate-not-yet-valid" => "set the clock of this machine: sudo timedatectl set-ntp true",
         "certificate-wrong-host" => "write the host name of the certificate in `url`",
-        "tls-failed" => {
-            "write `http://` in `url` if the server does not speak TLS at this port, and `https://` otherwise"
-        }
         "connection-failed" => {
             "see whether the server's log says why it ends the connection, and whether `url` names its port and not another program's"
         }

@@ -26,7 +26,7 @@ fn entry(url: &str, more: &str) -> String {
 }
 
 /// A listener that gives each request the same response, and its address. It ends with the test program.
-fn answering(response: &'static str) -> String {
+fn answering(response: impl AsRef<[u8]> + Send + 'static) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();
     thread::spawn(move || {
@@ -34,7 +34,7 @@ fn answering(response: &'static str) -> String {
             let Ok(mut stream) = stream else { return };
             let _ = stream.set_read_timeout(Some(Duration::from_secs(5)));
             let _ = stream.read(&mut [0; 8192]);
-            let _ = stream.write_all(response.as_bytes());
+            let _ = stream.write_all(response.as_ref());
         }
     });
     format!("http://{address}/mcp")
@@ -83,6 +83,32 @@ async fn what_an_address_answers() {
         };
         mended_by(&home, id, &entry(&url, ""), &mended);
     }
+}
+
+/// `http://` is advised only where the server does not speak TLS.
+#[test]
+fn advice_on_tls_is_about_its_cause() {
+    let home = Home::new();
+    let fix = |answer: &'static [u8]| {
+        let url = answering(answer).replace("http:", "https:");
+        home.config(&entry(&url, ""));
+        let found = Diagnosis::of(&home, &[]);
+        found.finding("tls-failed").unwrap()["fix"].as_str().unwrap().to_owned()
+    };
+    let plain = fix(b"HTTP/1.1 400 Bad Request\r\n\r\n");
+    assert!(plain.contains("`http://`"), "{plain}");
+    // The alert `certificate_required` of TLS 1.2.
+    let refused = fix(&[21, 3, 3, 0, 2, 2, 116]);
+    assert!(
+        refused.contains("`tls.cert`") && !refused.contains("http://"),
+        "{refused}"
+    );
+    // The alert `unknown_ca`: the server does not know who signed our certificate.
+    let unknown = fix(&[21, 3, 3, 0, 2, 2, 48]);
+    assert!(unknown.contains("`tls.cert`"), "{unknown}");
+    // The alert `protocol_version`.
+    let old = fix(&[21, 3, 3, 0, 2, 2, 70]);
+    assert!(!old.contains("http://") && !old.contains("tls.cert"), "{old}");
 }
 
 #[tokio::test(flavor = "multi_thread")]

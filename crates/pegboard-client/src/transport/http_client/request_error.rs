@@ -5,7 +5,9 @@ use std::io;
 use rustls::AlertDescription as Alert;
 
 use crate::transport::{
-    connect_error::{alert_advice, connect_fault, error_chain, host_and_port, tls_advice, with_causes},
+    connect_error::{
+        CERTIFICATE_ALERTS, alert_advice, connect_fault, error_chain, host_and_port, tls_advice, with_causes,
+    },
     delivery::Sent,
     request_failure::{ConnectFault, FailureKind, TlsFault, WireFailure},
 };
@@ -109,17 +111,3 @@ fn alert_in_text(error: &io::Error) -> Option<Alert> {
     let is_of_tls = error.kind() == io::ErrorKind::InvalidData;
     CERTIFICATE_ALERTS.into_iter().filter(|_| is_of_tls).find(is_named)
 }
-
-/// The alerts with which a server rejects a client certificate.
-const CERTIFICATE_ALERTS: [Alert; 10] = [
-    Alert::CertificateRequired,
-    Alert::NoCertificate,
-    Alert::BadCertificate,
-    Alert::UnsupportedCertificate,
-    Alert::CertificateRevoked,
-    Alert::CertificateExpired,
-    Alert::CertificateUnknown,
-    Alert::DecryptError,
-    Alert::UnknownCA,
-    Alert::AccessDenied,
-];
