@@ -24,6 +24,9 @@ use pegboard_tools::catalog::{Catalog, Item, ListWarning, ListedTools, store::Fr
 /// The longest cursor that is accepted.
 const MAX_CURSOR: usize = 64 << 10;
 
+/// How deeply the items are nested in a result.
+const DEPTH_OF_ITEMS: usize = 2;
+
 /// Pages with more tools than this, and [long](LONG) pages, are parsed on blocking threads, this many tools at a time.
 const CHUNK: usize = 250;
 
@@ -281,7 +284,8 @@ fn fast_parse_page(result: &Bytes, key: &str) -> Option<ListPage> {
                 scan.items(|scan| {
                     scan.peek()?;
                     let start = scan.at();
-                    scan.skip()?;
+                    // What is malformed inside of its strings is found when the item is read.
+                    scan.skip_checked(DEPTH_OF_ITEMS)?;
                     found.push(Item::Text(result.slice(start..scan.at())));
                     Some(())
                 })?;

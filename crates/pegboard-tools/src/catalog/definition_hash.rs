@@ -2,7 +2,10 @@
 
 use std::{fmt, sync::OnceLock};
 
-use serde::{Deserialize, Serialize, Serializer};
+use serde::{
+    Deserialize, Deserializer, Serialize, Serializer,
+    de::{self, Visitor},
+};
 use sha2::{Digest, Sha256};
 
 /// The SHA-256 of a tool's definition: name, title, description, schemas, annotations and all other fields, such as icons and `_meta`,
@@ -15,6 +18,13 @@ impl DefinitionHash {
     #[doc(hidden)]
     pub fn compute(text: &str) -> Self {
         Self(Sha256::digest(text.as_bytes()).into())
+    }
+
+    /// Hashes a definition that is written in parts.
+    pub(super) fn compute_from(write: impl FnOnce(&mut dyn FnMut(&str))) -> Self {
+        let mut hash = Sha256::new();
+        write(&mut |part| hash.update(part.as_bytes()));
+        Self(hash.finalize().into())
     }
 }
 
@@ -35,13 +45,14 @@ impl std::str::FromStr for DefinitionHash {
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         let mut hash = [0; 32];
-        let is_hex = text.len() == 64 && text.bytes().all(|byte| byte.is_ascii_hexdigit());
-        if !is_hex {
+        let (pairs, rest) = text.as_bytes().as_chunks::<2>();
+        if pairs.len() != hash.len() || !rest.is_empty() {
             return Err("a definition's hash has 64 hexadecimal digits");
         }
-        for (at, byte) in hash.iter_mut().enumerate() {
-            let digits = text.get(2 * at..2 * at + 2).unwrap_or_default();
-            *byte = u8::from_str_radix(digits, 16).map_err(|_| "a digit is not hexadecimal")?;
+        for (byte, [high, low]) in hash.iter_mut().zip(pairs) {
+            let digit = |digit: u8| char::from(digit).to_digit(16).ok_or("a digit is not hexadecimal");
+            // Two digits fit a byte.
+            *byte = (digit(*high)? << 4 | digit(*low)?) as u8;
         }
         Ok(Self(hash))
     }
@@ -54,9 +65,22 @@ impl Serialize for DefinitionHash {
 }
 
 impl<'de> Deserialize<'de> for DefinitionHash {
-    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let text = String::deserialize(deserializer)?;
-        text.parse().map_err(serde::de::Error::custom)
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct HashVisitor;
+
+        impl Visitor<'_> for HashVisitor {
+            type Value = DefinitionHash;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("64 hexadecimal digits")
+            }
+
+            fn visit_str<E: de::Error>(self, text: &str) -> Result<DefinitionHash, E> {
+                text.parse().map_err(E::custom)
+            }
+        }
+
+        deserializer.deserialize_str(HashVisitor)
     }
 }
 

@@ -3,6 +3,8 @@
 pub(super) mod fast_parse;
 pub(super) mod parse;
 
+use std::borrow::Cow;
+
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
@@ -124,34 +126,48 @@ impl Tool {
     /// The hash of its definition, computed once.
     pub fn definition_hash(&self) -> DefinitionHash {
         self.hash
-            .get_or_init(|| DefinitionHash::compute(&self.definition_text()))
+            .get_or_init(|| DefinitionHash::compute_from(|write| self.write_definition(write)))
     }
 
     /// The definition as JSON with sorted keys. The same definition always has the same text.
     #[doc(hidden)]
     pub fn definition_text(&self) -> String {
-        // Schemas are canonical text already; parsing them again would cost most of the time.
+        let mut text = String::with_capacity(self.definition_length_hint());
+        self.write_definition(&mut |part| text.push_str(part));
+        text
+    }
+
+    /// About how long the text of the definition is.
+    #[doc(hidden)]
+    pub fn definition_length_hint(&self) -> usize {
         let schemas = self.input_schema.as_str().len() + self.output_schema.as_ref().map_or(0, |s| s.as_str().len());
         let words = self.description.as_ref().map_or(0, String::len);
-        let mut text = String::with_capacity(schemas + words + 256);
-        let mut field = |key: &str, json: &str| {
-            text.push(if text.is_empty() { '{' } else { ',' });
-            text.push_str(key);
-            text.push(':');
-            text.push_str(json);
-        };
-        field("\"annotations\"", &json(&self.annotations));
-        field("\"description\"", &json(&self.description));
-        field("\"inputSchema\"", self.input_schema.as_str());
-        field("\"more\"", self.more.as_deref().unwrap_or("null"));
-        field("\"name\"", &json(&self.name));
-        field(
-            "\"outputSchema\"",
-            self.output_schema.as_ref().map_or("null", Schema::as_str),
-        );
-        field("\"title\"", &json(&self.title));
-        text.push('}');
-        text
+        schemas + words + 256
+    }
+
+    /// Writes the text of the definition in parts.
+    fn write_definition(&self, write: &mut dyn FnMut(&str)) {
+        // Schemas are canonical text already; parsing them again would cost most of the time.
+        let text = |text: &Option<String>| text.as_ref().map_or(Cow::Borrowed("null"), |text| json(text).into());
+        let annotations = self
+            .annotations
+            .as_ref()
+            .map_or(Cow::Borrowed("null"), |annotations| json(annotations).into());
+        write("{\"annotations\":");
+        write(&annotations);
+        write(",\"description\":");
+        write(&text(&self.description));
+        write(",\"inputSchema\":");
+        write(self.input_schema.as_str());
+        write(",\"more\":");
+        write(self.more.as_deref().unwrap_or("null"));
+        write(",\"name\":");
+        write(&json(&self.name));
+        write(",\"outputSchema\":");
+        write(self.output_schema.as_ref().map_or("null", Schema::as_str));
+        write(",\"title\":");
+        write(&text(&self.title));
+        write("}");
     }
 
     /// Masks secrets in the fields that only the hash and a comparison of definitions use.

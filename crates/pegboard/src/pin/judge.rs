@@ -2,11 +2,14 @@
 
 use super::{
     change::{PinChange, PinState},
-    pinned_server::{MAX_PINS, Pin, PinnedServer},
+    pinned_server::{MAX_PINS, Pin, PinMark, PinMarks, PinnedServer},
 };
 use pegboard_base::name::ServerName;
 use pegboard_config::Pins;
 use pegboard_tools::catalog::{Catalog, DefinitionHash, Tool};
+
+/// How much shorter the text of a definition may be than it was estimated.
+const SLACK: usize = 256;
 
 /// What a server lists: its tools, and its instructions if they are known. A server that is not running has a catalogue at most.
 #[derive(Debug, Clone, Copy)]
@@ -27,15 +30,23 @@ pub(crate) struct Judged {
     pub(crate) records: bool,
 }
 
+impl Judged {
+    /// Whether every definition is as it was pinned.
+    pub(crate) fn is_unchanged(&self) -> bool {
+        let mut states = self.tools.iter().chain(&self.instructions);
+        states.all(|state| *state == PinState::Unchanged)
+    }
+}
+
 /// Compares a listing with the pins of its server.
-pub(crate) fn judge(pins: Pins, pinned: Option<&PinnedServer>, listed: Listed<'_>) -> Judged {
+pub(crate) fn judge(pins: Pins, pinned: Option<&PinMarks>, listed: Listed<'_>) -> Judged {
     // The first listing of a server is recorded as it is, unless a person must accept it. Later ones add to the pins only under `warn`.
     let adds = match pins {
         Pins::Off | Pins::Approve => false,
         Pins::Warn => true,
         Pins::Block => pinned.is_none(),
     };
-    let state = |pin: Option<&Pin>, hash: DefinitionHash, is_known: bool| match pin {
+    let state = |pin: Option<&PinMark>, hash: DefinitionHash, is_known: bool| match pin {
         _ if pins == Pins::Off => PinState::Unchanged,
         None if adds || (!is_known && pins != Pins::Approve) => PinState::Unchanged,
         None if pinned.is_none() => PinState::NewServer,
@@ -72,14 +83,15 @@ pub(crate) fn record(pins: Pins, pinned: &mut PinnedServer, listed: Listed<'_>) 
     let mut room = pinned.room();
     for tool in listed.catalog.tools.iter().filter(|_| records_tools) {
         if !pinned.tools.contains_key(&tool.name) {
-            let pin = Pin::new(tool.definition_hash(), tool.definition_text(), false, &mut room);
+            let text = (tool.definition_length_hint() <= room + SLACK).then(|| tool.definition_text());
+            let pin = Pin::new(tool.definition_hash(), text, false, &mut room);
             pinned.tools.insert(tool.name.clone(), pin);
         }
     }
     if let (Some(text), None) = (listed.instructions, &pinned.instructions) {
         pinned.instructions = Some(Pin::new(
             DefinitionHash::compute(text),
-            text.to_owned(),
+            Some(text.to_owned()),
             false,
             &mut room,
         ));
@@ -92,7 +104,7 @@ pub(crate) fn accept(pinned: &mut PinnedServer, server: &ServerName, changes: &[
     pinned.server = server.to_string();
     let mut room = pinned.room();
     for change in changes {
-        let pin = Pin::new(change.hash, change.new.clone(), true, &mut room);
+        let pin = Pin::new(change.hash, Some(change.new.clone()), true, &mut room);
         match &change.tool {
             Some(tool) => drop(pinned.tools.insert(tool.clone(), pin)),
             None => pinned.instructions = Some(pin),

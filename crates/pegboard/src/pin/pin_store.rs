@@ -10,7 +10,7 @@ use std::{
 
 use super::{
     identity::ServerIdentity,
-    pinned_server::{PinnedServer, VERSION},
+    pinned_server::{PinFile, PinMarks, PinnedServer},
 };
 use pegboard_base::private_file;
 use pegboard_base::sync::Mutex;
@@ -28,7 +28,7 @@ pub struct PinStore(PinStorage);
 #[derive(Debug, Clone)]
 enum PinStorage {
     Folder(PathBuf),
-    Memory(Arc<Mutex<HashMap<String, PinnedServer>>>),
+    Memory(Arc<Mutex<HashMap<String, Arc<PinnedServer>>>>),
 }
 
 /// Identifies the content of a file, to detect a change by another process.
@@ -71,11 +71,11 @@ impl PinStore {
     /// The pins of all servers, ordered by name. A file that cannot be read is an error.
     pub fn servers(&self) -> Result<Vec<PinnedServer>, PinError> {
         let mut servers: Vec<PinnedServer> = match &self.0 {
-            PinStorage::Memory(servers) => servers.lock().values().cloned().collect(),
+            PinStorage::Memory(servers) => servers.lock().values().map(|pinned| (**pinned).clone()).collect(),
             PinStorage::Folder(folder) => {
                 let mut servers = Vec::new();
                 for file in files(folder)? {
-                    servers.extend(read(&file)?);
+                    servers.extend(read::<PinnedServer>(&file)?);
                 }
                 servers
             }
@@ -100,9 +100,17 @@ impl PinStore {
     }
 
     /// The pins of a server; `None` if it has none.
-    pub(crate) fn load(&self, identity: &ServerIdentity) -> Result<Option<PinnedServer>, PinError> {
+    pub(crate) fn load(&self, identity: &ServerIdentity) -> Result<Option<Arc<PinnedServer>>, PinError> {
         match &self.0 {
             PinStorage::Memory(servers) => Ok(servers.lock().get(&identity.hash).cloned()),
+            PinStorage::Folder(folder) => Ok(read(&file_of(folder, &identity.hash))?.map(Arc::new)),
+        }
+    }
+
+    /// The pins of a server without their texts; `None` if it has none.
+    pub(crate) fn load_marks(&self, identity: &ServerIdentity) -> Result<Option<PinMarks>, PinError> {
+        match &self.0 {
+            PinStorage::Memory(_) => Ok(self.load(identity)?.map(|pinned| PinMarks::from(&*pinned))),
             PinStorage::Folder(folder) => read(&file_of(folder, &identity.hash)),
         }
     }
@@ -112,17 +120,25 @@ impl PinStore {
         &self,
         identity: &ServerIdentity,
         change: impl FnOnce(&mut PinnedServer),
-    ) -> Result<PinnedServer, PinError> {
-        let mut pinned = self.load(identity)?.unwrap_or_else(|| PinnedServer::new(identity));
-        change(&mut pinned);
-        pinned.shown.clone_from(&identity.shown);
+    ) -> Result<(), PinError> {
+        let change = |pinned: &mut PinnedServer| {
+            change(pinned);
+            pinned.shown.clone_from(&identity.shown);
+        };
         match &self.0 {
             PinStorage::Memory(servers) => {
-                servers.lock().insert(identity.hash.clone(), pinned.clone());
+                let mut servers = servers.lock();
+                let new = || Arc::new(PinnedServer::new(identity));
+                change(Arc::make_mut(servers.entry(identity.hash.clone()).or_insert_with(new)));
+                Ok(())
             }
-            PinStorage::Folder(folder) => write(&file_of(folder, &identity.hash), &pinned)?,
+            PinStorage::Folder(folder) => {
+                let file = file_of(folder, &identity.hash);
+                let mut pinned = read(&file)?.unwrap_or_else(|| PinnedServer::new(identity));
+                change(&mut pinned);
+                write(&file, &pinned)
+            }
         }
-        Ok(pinned)
     }
 
     /// Fails if the pins of a server cannot be read, or pins could not be written.
@@ -171,7 +187,7 @@ fn files(folder: &Path) -> Result<Vec<PathBuf>, PinError> {
     Ok(files)
 }
 
-fn read(file: &Path) -> Result<Option<PinnedServer>, PinError> {
+fn read<T: PinFile>(file: &Path) -> Result<Option<T>, PinError> {
     let failed = |source| PinError::Read {
         file: file.to_owned(),
         source,
@@ -181,9 +197,8 @@ fn read(file: &Path) -> Result<Option<PinnedServer>, PinError> {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
         Err(source) => return Err(failed(source)),
     };
-    let pinned: PinnedServer = serde_json::from_slice(&text).map_err(|error| failed(error.into()))?;
-    let is_ours = pinned.version == VERSION && file.file_stem().is_some_and(|stem| *stem == *pinned.identity);
-    if !is_ours {
+    let pinned: T = serde_json::from_slice(&text).map_err(|error| failed(error.into()))?;
+    if !file.file_stem().is_some_and(|stem| pinned.is_of(stem)) {
         // A file of a later version, or of another server, must not count as "never seen".
         let error = io::Error::new(io::ErrorKind::InvalidData, "it is not a file of pins of this version");
         return Err(failed(error));
@@ -215,7 +230,7 @@ mod tests {
     }
 
     fn pinned(store: &PinStore, of: &ServerIdentity, tool: &str) {
-        let pin = Pin::new(DefinitionHash::compute(tool), tool.to_owned(), false, &mut 100);
+        let pin = Pin::new(DefinitionHash::compute(tool), Some(tool.to_owned()), false, &mut 100);
         store
             .update(of, |pins| drop(pins.tools.insert(tool.to_owned(), pin)))
             .unwrap();
@@ -227,12 +242,21 @@ mod tests {
         for store in [PinStore::new(folder.path().join("pins")), PinStore::in_memory()] {
             let (a, b) = (identity("a"), identity("b"));
             store.check(&a).unwrap();
-            assert_eq!(store.load(&a).unwrap(), None);
+            assert!(store.load(&a).unwrap().is_none() && store.load_marks(&a).unwrap().is_none());
             pinned(&store, &a, "one");
             // Another process.
             pinned(&store.clone(), &a, "two");
             pinned(&store, &b, "three");
-            let tools = |of: &ServerIdentity| store.load(of).unwrap().unwrap().tools.into_keys().collect::<Vec<_>>();
+            let tools = |of: &ServerIdentity| {
+                store
+                    .load(of)
+                    .unwrap()
+                    .unwrap()
+                    .tools
+                    .keys()
+                    .cloned()
+                    .collect::<Vec<_>>()
+            };
             assert_eq!(
                 (tools(&a), tools(&b)),
                 (vec!["one".into(), "two".into()], vec!["three".into()])
@@ -240,7 +264,7 @@ mod tests {
             assert_eq!(store.servers().unwrap().len(), 2);
             assert!(store.forget(&a.hash).unwrap());
             assert!(!store.forget(&a.hash).unwrap() && !store.forget("../../etc/passwd").unwrap());
-            assert_eq!(store.load(&a).unwrap(), None);
+            assert!(store.load(&a).unwrap().is_none() && store.load_marks(&a).unwrap().is_none());
         }
     }
 
@@ -254,7 +278,10 @@ mod tests {
         let newer = good.replace("\"version\":1", "\"version\":99");
         for bad in ["", "{}", "not json", &good, &newer] {
             private_file::replace(&of_a, bad.as_bytes()).unwrap();
-            assert!(store.load(&a).is_err() && store.check(&a).is_err(), "{bad}");
+            assert!(
+                store.load(&a).is_err() && store.load_marks(&a).is_err() && store.check(&a).is_err(),
+                "{bad}"
+            );
             assert!(store.update(&a, |_| ()).is_err(), "{bad}");
         }
     }

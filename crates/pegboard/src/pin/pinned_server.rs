@@ -1,9 +1,12 @@
 //! The pins of one server, and their file format.
 
-use std::collections::BTreeMap;
+use std::{
+    collections::{BTreeMap, HashMap},
+    ffi::OsStr,
+};
 
 use jiff::Timestamp;
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Serialize, de::DeserializeOwned};
 
 use super::identity::ServerIdentity;
 use pegboard_tools::catalog::DefinitionHash;
@@ -49,6 +52,52 @@ pub struct Pin {
     pub definition: Option<String>,
 }
 
+/// The pins of one server without their texts: all that a listing is compared with.
+#[derive(Debug, Deserialize)]
+pub(crate) struct PinMarks {
+    version: u32,
+    identity: String,
+    pub(super) tools: HashMap<String, PinMark>,
+    pub(super) instructions: Option<PinMark>,
+}
+
+/// One pin without its text.
+#[derive(Debug, Clone, Copy, Deserialize)]
+pub(super) struct PinMark {
+    pub(super) hash: DefinitionHash,
+    pub(super) accepted: bool,
+}
+
+/// What a file of pins is read into.
+pub(super) trait PinFile: DeserializeOwned {
+    /// Whether the file is of this version, and of the server with this identity.
+    fn is_of(&self, identity: &OsStr) -> bool;
+}
+
+impl PinFile for PinnedServer {
+    fn is_of(&self, identity: &OsStr) -> bool {
+        self.version == VERSION && *identity == *self.identity
+    }
+}
+
+impl PinFile for PinMarks {
+    fn is_of(&self, identity: &OsStr) -> bool {
+        self.version == VERSION && *identity == *self.identity
+    }
+}
+
+impl From<&PinnedServer> for PinMarks {
+    fn from(pinned: &PinnedServer) -> Self {
+        let tools = pinned.tools.iter();
+        Self {
+            version: pinned.version,
+            identity: pinned.identity.clone(),
+            tools: tools.map(|(name, pin)| (name.clone(), pin.mark())).collect(),
+            instructions: pinned.instructions.as_ref().map(Pin::mark),
+        }
+    }
+}
+
 impl PinnedServer {
     pub(super) fn new(identity: &ServerIdentity) -> Self {
         Self {
@@ -69,17 +118,22 @@ impl PinnedServer {
 }
 
 impl Pin {
+    fn mark(&self) -> PinMark {
+        PinMark {
+            hash: self.hash,
+            accepted: self.accepted,
+        }
+    }
+
     /// Creates a pin. Its text is kept if there is `room` for it.
-    pub(super) fn new(hash: DefinitionHash, definition: String, accepted: bool, room: &mut usize) -> Self {
-        let left = room
-            .checked_sub(definition.len())
-            .filter(|_| definition.len() <= MAX_DEFINITION);
-        *room = left.unwrap_or(*room);
+    pub(super) fn new(hash: DefinitionHash, definition: Option<String>, accepted: bool, room: &mut usize) -> Self {
+        let definition = definition.filter(|text| text.len() <= MAX_DEFINITION.min(*room));
+        *room -= definition.as_ref().map_or(0, String::len);
         Self {
             hash,
             accepted,
             at: Timestamp::now(),
-            definition: left.map(|_| definition),
+            definition,
         }
     }
 }

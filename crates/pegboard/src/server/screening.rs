@@ -136,7 +136,7 @@ impl Screening {
         let before = self.pins.stamp(identity);
         let (pinned, judged, failed) = match pins == Pins::Off && findings.is_empty() {
             true => (None, Judged::default(), None),
-            false => self.judge(pins, listed, identity),
+            false => self.judge(pins, listed, &findings, identity),
         };
         let mut exposure = Exposure {
             source: Arc::downgrade(catalog),
@@ -147,7 +147,7 @@ impl Screening {
                 false => before,
             },
             catalog: None,
-            changes: changes(listed, (pins, scan), pinned.as_ref(), &judged, &findings),
+            changes: changes(listed, (pins, scan), pinned.as_deref(), &judged, &findings),
             held: Vec::new(),
             held_prompts: Vec::new(),
             holds_instructions: false,
@@ -164,21 +164,31 @@ impl Screening {
         exposure
     }
 
-    /// Compares a listing with its pins and records what is new. Also returns why that failed, if it did.
+    /// Compares a listing with its pins and records what is new. Returns the pins as they were if there is something to show, and why that failed,
+    /// if it did.
     fn judge(
         &self,
         pins: Pins,
         listed: Listed<'_>,
+        findings: &Findings,
         identity: &ServerIdentity,
-    ) -> (Option<PinnedServer>, Judged, Option<PinError>) {
-        let pinned = match self.pins.load(identity) {
-            Ok(pinned) => pinned,
+    ) -> (Option<Arc<PinnedServer>>, Judged, Option<PinError>) {
+        let marks = match self.pins.load_marks(identity) {
+            Ok(marks) => marks,
             Err(error) => return (None, Judged::default(), Some(error)),
         };
-        let judged = judge(pins, pinned.as_ref(), listed);
-        let failed = match judged.records {
-            true => self.pins.update(identity, |pinned| record(pins, pinned, listed)).err(),
-            false => None,
+        let judged = judge(pins, marks.as_ref(), listed);
+        let before = match judged.is_unchanged() && findings.is_empty() {
+            true => Ok(None),
+            false => self.pins.load(identity),
+        };
+        let (pinned, failed) = match before {
+            Ok(pinned) if judged.records => {
+                let recorded = self.pins.update(identity, |pinned| record(pins, pinned, listed));
+                (pinned, recorded.err())
+            }
+            Ok(pinned) => (pinned, None),
+            Err(error) => (None, Some(error)),
         };
         (pinned, judged, failed)
     }

@@ -14,10 +14,49 @@ const SPELLED: usize = 10;
 /// How many escapes make an encoded text.
 const MIN_ESCAPES: usize = 6;
 
+/// How many bytes are looked at together. A run of [`MIN_ENCODED`] bytes contains at least one whole block.
+const BLOCK: usize = 16;
+
 /// Returns whether a text has escape characters, characters beyond ASCII, a run that may be encoded text, or letters that are spelled out.
 pub(super) fn is_unusual(text: &str) -> bool {
-    let (mut run, mut spelled, mut before) = (0, 0, b' ');
-    for byte in text.bytes() {
+    let bytes = text.as_bytes();
+    let (blocks, rest) = bytes.as_chunks::<BLOCK>();
+    // What surrounds a block as far as it decides about runs that reach into the block.
+    let has_run_around = |number: usize| {
+        let start = number * BLOCK;
+        let from = start.saturating_sub(MIN_ENCODED);
+        let before = from.checked_sub(1).map_or(b' ', |at| bytes[at]);
+        has_unusual_run(before, &bytes[from..bytes.len().min(start + BLOCK + MIN_ENCODED)])
+    };
+    let mut blocks_to_check = (0..blocks.len()).filter(|number| may_be_unusual(&blocks[*number]));
+    blocks_to_check.any(has_run_around) || !rest.is_empty() && has_run_around(blocks.len())
+}
+
+/// Returns whether a block has a byte that is unusual by itself, or may be a part of an unusual run. There is no early exit, so that the compiler
+/// vectorises the loop.
+fn may_be_unusual(block: &[u8; BLOCK]) -> bool {
+    let (mut encoded, mut spaces, mut others) = (0_u8, 0_u8, 0_u8);
+    for byte in block {
+        let letter = byte | 0x20;
+        let is_encoded = letter.is_ascii_lowercase()
+            | byte.is_ascii_digit()
+            | (*byte == b'+')
+            | (*byte == b'/')
+            | (*byte == b'=')
+            | (*byte == b'-')
+            | (*byte == b'_');
+        encoded += u8::from(is_encoded);
+        spaces += u8::from(*byte == b' ');
+        others |= (byte & 0x80) | u8::from(*byte == 0x1b);
+    }
+    // Of the letters that are spelled out, ten bytes are in one block, and every other one is a space.
+    (usize::from(encoded) == BLOCK) | (usize::from(spaces) >= SPELLED / 2) | (others != 0)
+}
+
+/// Like [`is_unusual`], byte by byte, for a part of a text and the byte before it.
+fn has_unusual_run(mut before: u8, bytes: &[u8]) -> bool {
+    let (mut run, mut spelled) = (0, 0);
+    for &byte in bytes {
         run = if is_encoded(byte) { run + 1 } else { 0 };
         let alternates = byte.is_ascii_alphabetic() && before == b' ' || byte == b' ' && before.is_ascii_alphabetic();
         spelled = if alternates { spelled + 1 } else { 0 };
@@ -137,7 +176,23 @@ fn escape(text: &str) -> Option<(char, usize)> {
 mod tests {
     use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
 
+    use proptest::prelude::*;
+
     use super::*;
+
+    proptest! {
+        #[test]
+        fn a_text_is_unusual_whether_it_is_read_by_blocks_or_by_bytes(
+            before in "[a-z .,]{0,70}", letters in 0_usize..14, identifier in "[a-zA-Z0-9_/+=-]{0,40}", after in "[a-z \\x1bé]{0,40}",
+        ) {
+            for text in [
+                format!("{before}{}{after}", " x".repeat(letters)),
+                format!("{before}.{identifier}.{after}"),
+            ] {
+                prop_assert_eq!(is_unusual(&text), has_unusual_run(b' ', text.as_bytes()), "{}", text);
+            }
+        }
+    }
 
     #[test]
     fn encoded_sentences_are_decoded_and_identifiers_are_not() {
