@@ -59,7 +59,7 @@ pub use in_process_dialer::StandIns;
 pub use in_process_dialer::{ByteSink, ByteSource, DialContext, Dialer, DialerError, dialer};
 pub(crate) use outgoing::{Envelope, ModernEnvelope, Outgoing};
 #[cfg(feature = "oauth")]
-pub use plain_http_client::{failure_text, is_this_machine, pinned_client};
+pub use plain_http_client::failure_text;
 #[cfg(feature = "http")]
 pub use plain_http_client::{plain_client, prepare};
 pub use request_failure::{ConnectFault, FailureKind, TlsFault, WireFailure};

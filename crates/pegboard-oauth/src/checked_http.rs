@@ -27,8 +27,9 @@ use super::{address_class::AddressClass, dpop::DpopKey};
 use pegboard_base::hint::Hint;
 use pegboard_client::{
     credential::PROOF_HEADER,
-    transport::{failure_text, pinned_client, prepare},
+    transport::{failure_text, plain_client, prepare},
 };
+use pegboard_http::{Body, Target};
 
 /// How long one request may take, from resolving the host to the end of the response.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(10);
@@ -195,7 +196,7 @@ impl CheckedHttp {
         let mut url = url.clone();
         for _ in 0..=MAX_REDIRECTS {
             let addresses = self.check(trust, &url).await?;
-            let response = send(trust, &url, addresses.as_deref(), message).await?;
+            let response = send(trust, &url, addresses, message).await?;
             let status = response.status().as_u16();
             let is_redirect = match message {
                 Message::Get => matches!(status, 301 | 302 | 303 | 307 | 308),
@@ -285,7 +286,7 @@ impl CheckedHttp {
                 .map(|address| SocketAddr::new(address, port))
                 .collect();
             let ping = Message::Probe { body: PING.to_vec() };
-            send(trust, server, Some(&addresses), &ping).await.is_ok()
+            send(trust, server, Some(addresses), &ping).await.is_ok()
         };
         *trust.is_private().get_or_init(|| proof).await
     }
@@ -300,48 +301,46 @@ impl fmt::Debug for CheckedHttp {
 async fn send(
     trust: &ConfiguredOrigins<'_>,
     url: &Url,
-    addresses: Option<&[SocketAddr]>,
+    addresses: Option<Vec<SocketAddr>>,
     message: &Message<'_>,
-) -> Result<reqwest::Response, HttpError> {
+) -> Result<pegboard_http::Response, HttpError> {
     prepare(url).await;
-    let client = pinned_client(url, addresses, &trust.tls(url), REQUEST_TIMEOUT)
-        .map_err(|error| HttpError::failed(url, error.to_string()))?;
-    let request = match message {
-        Message::Get => client.get(url.clone()).header(ACCEPT, "application/json"),
-        Message::Probe { body } => client
-            .post(url.clone())
-            .header(CONTENT_TYPE, "application/json")
-            .header(ACCEPT, "application/json, text/event-stream")
-            .body(body.clone()),
+    let failed = |why: String| HttpError::failed(url, why);
+    let target = Target::new(url.clone()).map_err(|error| failed(error.to_string()))?;
+    let client = plain_client(&target, &trust.tls(url), REQUEST_TIMEOUT, addresses)
+        .map_err(|error| failed(error.to_string()))?;
+    let mut headers = HeaderMap::new();
+    headers.insert(ACCEPT, HeaderValue::from_static("application/json"));
+    let (method, body) = match message {
+        Message::Get => (Method::GET, Body::from(Vec::new())),
+        Message::Probe { body } => {
+            headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+            headers.insert(ACCEPT, HeaderValue::from_static("application/json, text/event-stream"));
+            (Method::POST, Body::from(body.clone()))
+        }
         Message::Post {
             body,
             content_type,
             authorization,
             proof_key,
         } => {
-            let mut request = client
-                .post(url.clone())
-                .header(CONTENT_TYPE, HeaderValue::from_static(content_type))
-                .header(ACCEPT, "application/json")
-                .body(body.clone());
+            headers.insert(CONTENT_TYPE, HeaderValue::from_static(content_type));
             if let Some(authorization) = authorization {
                 let mut authorization = authorization.clone();
                 authorization.set_sensitive(true);
-                request = request.header(AUTHORIZATION, authorization);
+                headers.insert(AUTHORIZATION, authorization);
             }
             if let Some(key) = proof_key {
-                let proof = key.proof(&Method::POST, url, None);
-                let proof = proof.map_err(|why| HttpError::failed(url, why))?;
-                request = request.header(PROOF_HEADER, proof);
+                headers.insert(PROOF_HEADER, key.proof(&Method::POST, url, None).map_err(failed)?);
             }
-            request
+            (Method::POST, Body::from(body.clone()))
         }
     };
-    let sent = request.send().await;
-    sent.map_err(|error| HttpError::failed(url, failure_text(error)))
+    let sent = client.send(method, &Arc::new(target), headers, body).await;
+    sent.map_err(|error| failed(failure_text(&error, url)))
 }
 
-fn without_body(response: &reqwest::Response) -> Response {
+fn without_body(response: &pegboard_http::Response) -> Response {
     let challenges = response.headers().get_all(WWW_AUTHENTICATE).iter();
     let challenges: Vec<&str> = challenges.filter_map(|value| value.to_str().ok()).collect();
     Response {
@@ -352,13 +351,13 @@ fn without_body(response: &reqwest::Response) -> Response {
     }
 }
 
-async fn read(url: &Url, mut response: reqwest::Response) -> Result<Response, HttpError> {
+async fn read(url: &Url, mut response: pegboard_http::Response) -> Result<Response, HttpError> {
     let head = without_body(&response);
     let mut body = Vec::new();
     while let Some(chunk) = response
         .chunk()
         .await
-        .map_err(|error| HttpError::failed(url, failure_text(error)))?
+        .map_err(|error| HttpError::failed(url, failure_text(&error, url)))?
     {
         if body.len() + chunk.len() > MAX_BODY {
             return Err(HttpError::refused(url, "its response is longer than 1 MiB"));

@@ -3,23 +3,21 @@
 use std::{collections::HashMap, sync::Arc, time::Duration};
 
 use base64::{Engine as _, prelude::BASE64_STANDARD};
-use bytes::Bytes;
-use futures_util::{Stream, StreamExt as _};
+use http::{
+    HeaderMap, HeaderName, HeaderValue, Method,
+    header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE},
+};
 use pegboard_base::sync::Mutex;
 use pegboard_client::transport::sse_parser::Parser;
 use pegboard_config::{Auth, Endpoint};
+use pegboard_http::{Client, Error, Response, Settings, Target};
 use pegboard_protocol::{header, meta};
-use reqwest::{
-    Client, ClientBuilder, RequestBuilder, Response,
-    header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue},
-};
+use rustls::ClientConfig;
 use serde_json::Value;
 use tokio::{sync::mpsc, task::AbortHandle};
-use url::Url;
 
 use super::incoming::{Incoming, MAX_MESSAGE, QUEUE, read};
 
-const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 /// How long the DELETE request at the end of a session may take.
 const DELETE_TIMEOUT: Duration = Duration::from_secs(2);
 
@@ -27,13 +25,13 @@ const DELETE_TIMEOUT: Duration = Duration::from_secs(2);
 #[derive(Debug, Clone)]
 pub(super) struct HttpTarget {
     client: Client,
-    url: Url,
+    target: Arc<Target>,
     headers: HeaderMap,
 }
 
 impl HttpTarget {
     /// A client for an endpoint, or why there can be none.
-    pub(super) fn new(endpoint: &Endpoint, mut builder: ClientBuilder) -> Result<Self, String> {
+    pub(super) fn new(endpoint: &Endpoint, tls: ClientConfig) -> Result<Self, String> {
         let mut headers = HeaderMap::new();
         for (name, value) in &endpoint.headers {
             let name = HeaderName::try_from(name).map_err(|error| error.to_string())?;
@@ -55,18 +53,12 @@ impl HttpTarget {
         if let Some(value) = authorization {
             headers.insert(AUTHORIZATION, header(&value)?);
         }
-        let url = endpoint.url.expose().clone();
-        if matches!(url.host_str(), Some("localhost" | "127.0.0.1" | "[::1]")) {
-            // A proxy on another machine cannot reach this machine's loopback address.
-            builder = builder.no_proxy();
-        }
-        let client = builder
-            .connect_timeout(CONNECT_TIMEOUT)
-            .redirect(reqwest::redirect::Policy::none())
-            .user_agent(concat!("pegboard/", env!("CARGO_PKG_VERSION")))
-            .build()
-            .map_err(|error| error.to_string())?;
-        Ok(Self { client, url, headers })
+        let target = Target::new(endpoint.url.expose().clone()).map_err(|error| error.to_string())?;
+        Ok(Self {
+            client: Client::new(&target, Settings::new(tls)),
+            target: Arc::new(target),
+            headers,
+        })
     }
 
     pub(super) fn open(&self) -> HttpWire {
@@ -82,14 +74,24 @@ impl HttpTarget {
         }
     }
 
-    /// A POST request with the headers that every message has.
-    pub(super) fn request(&self, body: String) -> RequestBuilder {
-        self.client
-            .post(self.url.clone())
-            .headers(self.headers.clone())
-            .header(CONTENT_TYPE, "application/json")
-            .header(ACCEPT, "application/json, text/event-stream")
-            .body(body)
+    /// Sends a message with the headers that every message has, and more.
+    pub(super) async fn post(&self, body: String, more: HeaderMap) -> Result<Response, Error> {
+        let mut headers = self.headers.clone();
+        headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+        headers.insert(ACCEPT, HeaderValue::from_static("application/json, text/event-stream"));
+        headers.extend(more);
+        self.client.send(Method::POST, &self.target, headers, body).await
+    }
+
+    /// Ends a session.
+    async fn delete(&self, session: HeaderValue) {
+        let mut headers = self.headers.clone();
+        headers.insert(header::SESSION_ID, session);
+        // The server may keep the session; that is no concern of the case that used it.
+        let _ = self
+            .client
+            .send(Method::DELETE, &self.target, headers, Vec::new())
+            .await;
     }
 }
 
@@ -118,16 +120,13 @@ pub(super) struct HttpWire {
 impl HttpWire {
     /// Posts a message. What comes back arrives in `incoming`.
     pub(super) fn post(&mut self, text: &str) {
-        let mut request = self.target.request(text.to_owned());
         let message: Value = serde_json::from_str(text).unwrap_or(Value::Null);
-        for (name, value) in self.headers_of(&message) {
-            request = request.header(name, value);
-        }
+        let (headers, text, target) = (self.headers_of(&message), text.to_owned(), self.target.clone());
         let (sender, session) = (self.sender.clone(), self.session.clone());
         let task = tokio::spawn(async move {
-            let end = match request.send().await {
+            let end = match target.post(text, headers).await {
                 Ok(response) => pass_on(response, &sender, &session).await,
-                Err(error) => Err(error.without_url().to_string()),
+                Err(error) => Err(error.to_string()),
             };
             if let Err(end) = end {
                 // If this fails, the case has ended and reads no more.
@@ -156,10 +155,10 @@ impl HttpWire {
         self.session.lock().clone()
     }
 
-    fn headers_of(&self, message: &Value) -> Vec<(&'static str, HeaderValue)> {
-        let mut headers = Vec::new();
+    fn headers_of(&self, message: &Value) -> HeaderMap {
+        let mut headers = HeaderMap::new();
         if let Some(id) = self.session() {
-            headers.push((header::SESSION_ID, id));
+            headers.insert(header::SESSION_ID, id);
         }
         let of_meta = message
             .pointer("/params/_meta")
@@ -167,13 +166,13 @@ impl HttpWire {
         let is_modern = of_meta.is_some();
         let version = of_meta.and_then(Value::as_str).or(self.version.as_deref());
         if let Some(version) = version.and_then(|version| HeaderValue::from_str(version).ok()) {
-            headers.push((header::PROTOCOL_VERSION, version));
+            headers.insert(header::PROTOCOL_VERSION, version);
         }
         if is_modern {
             let text = |pointer: &str| message.pointer(pointer).and_then(Value::as_str).map(encode);
-            headers.extend(text("/method").map(|method| (header::METHOD, method)));
+            text("/method").map(|method| headers.insert(header::METHOD, method));
             let name = text("/params/name").or_else(|| text("/params/uri"));
-            headers.extend(name.map(|name| (header::NAME, name)));
+            name.map(|name| headers.insert(header::NAME, name));
         }
         headers
     }
@@ -183,15 +182,8 @@ impl Drop for HttpWire {
     fn drop(&mut self) {
         self.running.values().for_each(AbortHandle::abort);
         if let (Some(id), Ok(runtime)) = (self.session(), tokio::runtime::Handle::try_current()) {
-            let request = self
-                .target
-                .client
-                .delete(self.target.url.clone())
-                .headers(self.target.headers.clone())
-                .header(header::SESSION_ID, id)
-                .timeout(DELETE_TIMEOUT);
-            // The server may keep the session; that is no concern of the case that used it.
-            runtime.spawn(async move { drop(request.send().await) });
+            let target = self.target.clone();
+            runtime.spawn(async move { tokio::time::timeout(DELETE_TIMEOUT, target.delete(id)).await });
         }
     }
 }
@@ -201,7 +193,7 @@ fn encode(text: &str) -> HeaderValue {
 }
 
 /// Passes on the messages of a response; fails if the connection broke.
-async fn pass_on(response: Response, sender: &mpsc::Sender<Incoming>, session: &SessionId) -> Result<(), String> {
+async fn pass_on(mut response: Response, sender: &mpsc::Sender<Incoming>, session: &SessionId) -> Result<(), String> {
     if let Some(id) = response.headers().get(header::SESSION_ID) {
         *session.lock() = Some(id.clone());
     }
@@ -212,13 +204,11 @@ async fn pass_on(response: Response, sender: &mpsc::Sender<Incoming>, session: &
         .and_then(|kind| kind.to_str().ok())
         .unwrap_or_default();
     let is_stream = kind.starts_with("text/event-stream");
-    let mut body = response.bytes_stream();
     if is_stream {
-        return pass_on_events(body, sender).await;
+        return pass_on_events(response, sender).await;
     }
     let mut text = Vec::new();
-    while let Some(chunk) = body.next().await {
-        let chunk = chunk.map_err(|error| error.without_url().to_string())?;
+    while let Some(chunk) = response.chunk().await.map_err(|error| error.to_string())? {
         if text.len() + chunk.len() > MAX_MESSAGE {
             return Err(too_long());
         }
@@ -237,13 +227,9 @@ async fn pass_on(response: Response, sender: &mpsc::Sender<Incoming>, session: &
 }
 
 /// Passes on the messages of an event stream.
-async fn pass_on_events(
-    mut body: impl Stream<Item = reqwest::Result<Bytes>> + Unpin,
-    sender: &mpsc::Sender<Incoming>,
-) -> Result<(), String> {
+async fn pass_on_events(mut response: Response, sender: &mpsc::Sender<Incoming>) -> Result<(), String> {
     let mut parser = Parser::new(MAX_MESSAGE);
-    while let Some(chunk) = body.next().await {
-        let chunk = chunk.map_err(|error| error.without_url().to_string())?;
+    while let Some(chunk) = response.chunk().await.map_err(|error| error.to_string())? {
         let mut events = Vec::new();
         let parsed = parser.feed(&chunk, |event| events.push(event.data));
         // An event without data only names where the stream can be resumed.

@@ -4,7 +4,7 @@ use std::{io, time::Duration};
 
 use pegboard_client::transport::SpawnError;
 use pegboard_config::{Command, Endpoint};
-use reqwest::ClientBuilder;
+use rustls::ClientConfig;
 use tokio::sync::mpsc;
 
 use super::{
@@ -40,9 +40,9 @@ impl Target {
         }
     }
 
-    /// A server at a URL, or why it cannot be tried. `client` is a builder with the TLS settings of the endpoint.
-    pub fn http(endpoint: &Endpoint, client: ClientBuilder) -> Result<Self, String> {
-        let kind = WireKind::Http(HttpTarget::new(endpoint, client)?);
+    /// A server at a URL, or why it cannot be tried. `tls` are the TLS settings of the endpoint.
+    pub fn http(endpoint: &Endpoint, tls: ClientConfig) -> Result<Self, String> {
+        let kind = WireKind::Http(HttpTarget::new(endpoint, tls)?);
         Ok(Self { kind })
     }
 

@@ -194,7 +194,7 @@ fn target(server: &ServerConfig) -> Result<Target, Complaint> {
             kind: RemoteKind::Auto | RemoteKind::Http,
             endpoint,
         } => server_tls::client_config(&endpoint.tls)
-            .and_then(|tls| Target::http(endpoint, reqwest::Client::builder().tls_backend_preconfigured(tls)))
+            .and_then(|tls| Target::http(endpoint, tls))
             .map_err(|why| refused(why, "see `pegboard torture --help`")),
         other @ Transport::Remote { .. } => Err(refused(
             format!("`torture` does not speak {}", other.kind()),

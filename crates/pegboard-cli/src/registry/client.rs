@@ -2,9 +2,14 @@
 
 use std::{fmt, sync::Arc, time::Duration};
 
+use http::{
+    HeaderMap, HeaderValue, Method,
+    header::{ACCEPT, LOCATION},
+};
+use pegboard_http::{Client, Response, Settings, Target, is_this_machine};
 use rustls::{ClientConfig, RootCertStore, crypto::ring::default_provider};
 use serde_json::Value;
-use url::{Host, Url};
+use url::Url;
 
 use super::entry::RegistryEntry;
 
@@ -17,6 +22,8 @@ const PAGE_TIME: Duration = Duration::from_secs(20);
 const CONNECT_TIME: Duration = Duration::from_secs(10);
 /// The longest page. One of 100 entries is about 300 KB.
 const MAX_PAGE: usize = 16 << 20;
+/// How many redirects are followed.
+const MAX_REDIRECTS: usize = 3;
 /// How many entries a page has. The API allows no more.
 const PAGE: usize = 100;
 /// The most characters of an error message of the registry that are shown.
@@ -26,7 +33,7 @@ const SHOWN: usize = 300;
 #[derive(Debug)]
 pub(crate) struct Registry {
     base: Url,
-    client: reqwest::Client,
+    tls: ClientConfig,
 }
 
 /// One page of the list of servers.
@@ -63,26 +70,11 @@ impl Registry {
             .ok()
             .filter(|url| ["http", "https"].contains(&url.scheme()) && url.has_host())
             .ok_or_else(|| RegistryError::Address(format!("`{address}` is not an http or https address")))?;
-        let is_local = is_loopback(&base);
-        if base.scheme() == "http" && !is_local {
+        if base.scheme() == "http" && !is_this_machine(&base) {
             let message = format!("`{address}` is not encrypted: anyone on the way could change what is installed");
             return Err(RegistryError::Address(message));
         }
-        let mut builder = reqwest::Client::builder();
-        if is_local {
-            // A proxy on another machine cannot reach this machine's loopback address.
-            builder = builder.no_proxy();
-        }
-        let client = builder
-            .tls_backend_preconfigured(tls()?)
-            .connect_timeout(CONNECT_TIME)
-            .timeout(PAGE_TIME)
-            .redirect(reqwest::redirect::Policy::limited(3))
-            .https_only(!is_local)
-            .user_agent(concat!("pegboard/", env!("CARGO_PKG_VERSION")))
-            .build()
-            .map_err(|error| RegistryError::Failed(with_causes(&error)))?;
-        Ok(Self { base, client })
+        Ok(Self { base, tls: tls()? })
     }
 
     /// The address, without a password in it.
@@ -116,20 +108,19 @@ impl Registry {
     }
 
     async fn get(&self, url: Url) -> Result<Value, RegistryError> {
-        let unreachable = |error: &dyn std::error::Error| {
-            RegistryError::Failed(format!("{} cannot be reached: {}", self.address(), with_causes(error)))
-        };
-        let request = self.client.get(url).header("accept", "application/json");
-        let mut response = request
-            .send()
-            .await
-            .map_err(|error| unreachable(&error.without_url()))?;
+        let late = || self.unreachable(&format!("there was no answer within {} s", PAGE_TIME.as_secs()));
+        let reading = tokio::time::timeout(PAGE_TIME, self.read(url));
+        reading.await.unwrap_or_else(|_| Err(late()))
+    }
+
+    async fn read(&self, url: Url) -> Result<Value, RegistryError> {
+        let mut response = self.follow(url).await?;
         let status = response.status();
         let mut body = Vec::new();
         while let Some(chunk) = response
             .chunk()
             .await
-            .map_err(|error| unreachable(&error.without_url()))?
+            .map_err(|error| self.unreachable(&with_causes(&error)))?
         {
             if body.len() + chunk.len() > MAX_PAGE {
                 let message = format!("{} sent more than {MAX_PAGE} bytes", self.address());
@@ -152,6 +143,38 @@ impl Registry {
         );
         Err(RegistryError::Failed(message))
     }
+
+    /// Sends a GET request, and follows redirects to addresses where nobody on the way can change what is answered.
+    async fn follow(&self, mut url: Url) -> Result<Response, RegistryError> {
+        for _ in 0..=MAX_REDIRECTS {
+            let target = Target::new(url.clone()).map_err(|error| self.unreachable(&error.to_string()))?;
+            let settings = Settings {
+                connect_timeout: CONNECT_TIME,
+                ..Settings::new(self.tls.clone())
+            };
+            let (client, target) = (Client::new(&target, settings), Arc::new(target));
+            let mut headers = HeaderMap::new();
+            headers.insert(ACCEPT, HeaderValue::from_static("application/json"));
+            let sent = client.send(Method::GET, &target, headers, Vec::new());
+            let response = sent.await.map_err(|error| self.unreachable(&with_causes(&error)))?;
+            let location = response.headers().get(LOCATION).and_then(|to| to.to_str().ok());
+            url = match location.filter(|_| response.status().is_redirection()) {
+                None => return Ok(response),
+                Some(to) => url
+                    .join(to)
+                    .map_err(|_| self.unreachable("it redirects to what is no address"))?,
+            };
+            let is_safe = url.scheme() == "https" || is_this_machine(&url) && is_this_machine(&self.base);
+            if !is_safe {
+                return Err(self.unreachable("it redirects to an address that is not encrypted"));
+            }
+        }
+        Err(self.unreachable("it redirects too often"))
+    }
+
+    fn unreachable(&self, why: &str) -> RegistryError {
+        RegistryError::Failed(format!("{} cannot be reached: {why}", self.address()))
+    }
 }
 
 /// Reads a page. One bad entry does not cost the others.
@@ -173,15 +196,6 @@ fn tls() -> Result<ClientConfig, RegistryError> {
         .with_safe_default_protocol_versions()
         .map_err(|error| RegistryError::Failed(error.to_string()))?;
     Ok(config.with_root_certificates(roots).with_no_client_auth())
-}
-
-fn is_loopback(url: &Url) -> bool {
-    match url.host() {
-        Some(Host::Domain(name)) => name == "localhost",
-        Some(Host::Ipv4(ip)) => ip.is_loopback(),
-        Some(Host::Ipv6(ip)) => ip.is_loopback(),
-        None => false,
-    }
 }
 
 /// An error with the errors below it. The HTTP client's own message alone says too little.

@@ -1,12 +1,11 @@
 //! The HTTP client of both HTTP wires. It sends credentials to one origin only and follows redirects only within it.
 
 mod mcp_headers;
-mod request_body;
 mod request_error;
 mod response;
 
 pub(super) use mcp_headers::mcp_headers;
-pub(super) use request_error::after_response;
+pub(super) use request_error::{before_response, request_failure};
 pub(super) use response::{
     InSession, MediaType, next_chunk, no_room, read_body, reject_compressed, status_failure, unexpected_type,
 };
@@ -18,12 +17,11 @@ use http::{
     HeaderMap, HeaderValue, Method,
     header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, LOCATION},
 };
-use reqwest::{RequestBuilder, Response, redirect};
+use pegboard_http::{Body, Client, Gate, Response, Settings, Target};
 use tokio_util::task::TaskTracker;
-use url::{Host, Url};
+use url::Url;
 
 use super::{
-    connect_error::with_causes,
     connection_credentials::ConnectionCredentials,
     delivery::{Delivery, Sent},
     dial_error::DialError,
@@ -34,7 +32,6 @@ use super::{
 };
 use crate::credential::{Issued, PROOF_HEADER};
 use pegboard_config::{Endpoint, Limits};
-use request_body::MessageBody;
 
 /// How long opening a connection may take, including TLS.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
@@ -69,10 +66,10 @@ pub(super) async fn flush(notifications: &TaskTracker) {
 /// An HTTP client for one server.
 #[derive(Debug)]
 pub(super) struct HttpClient {
-    client: reqwest::Client,
+    client: Client,
     /// The files that the client's TLS settings came from.
     certificate_files: Option<Arc<CertificateFiles>>,
-    url: Url,
+    endpoint: Arc<Target>,
     headers: HeaderMap,
     /// `headers`, plus the content type and accepted types of a POST.
     post_headers: HeaderMap,
@@ -91,32 +88,24 @@ impl HttpClient {
         tls::prepare(endpoint.url.expose()).await;
         let (mut tls, certificate_files) = tls::reloading_config(&endpoint.tls)?;
         tls.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
-        let mut builder = reqwest::Client::builder();
-        if is_loopback(endpoint.url.expose()) {
-            // A proxy on another machine cannot reach this machine's loopback address.
-            builder = builder.no_proxy();
-        }
-        let client = builder
-            .tls_backend_preconfigured(tls)
-            .connect_timeout(CONNECT_TIMEOUT)
-            .pool_idle_timeout(IDLE_TIMEOUT)
-            .tcp_nodelay(true)
-            .redirect(redirect::Policy::none())
-            .user_agent(concat!("pegboard/", env!("CARGO_PKG_VERSION")))
-            .build()
-            .map_err(|error| DialError::Setting(with_causes(&error)))?;
         let mut url = endpoint.url.expose().clone();
         let mut headers = request_headers::build_configured(endpoint)?;
         if let Some(basic) = request_headers::take_userinfo(&mut url) {
             headers.entry(AUTHORIZATION).or_insert(basic);
         }
+        let target = Target::new(url).map_err(|error| DialError::Setting(error.to_string()))?;
+        let settings = Settings {
+            connect_timeout: CONNECT_TIMEOUT,
+            idle_time: IDLE_TIMEOUT,
+            ..Settings::new(tls)
+        };
         let mut post_headers = headers.clone();
         post_headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
         post_headers.insert(ACCEPT, HeaderValue::from_static("application/json, text/event-stream"));
         Ok(Self {
-            client,
+            client: Client::new(&target, settings),
             certificate_files,
-            url,
+            endpoint: Arc::new(target),
             headers,
             post_headers,
             credentials,
@@ -125,8 +114,9 @@ impl HttpClient {
         })
     }
 
-    pub(super) fn url(&self) -> &Url {
-        &self.url
+    /// The endpoint of the config.
+    pub(super) fn endpoint(&self) -> &Arc<Target> {
+        &self.endpoint
     }
 
     /// How to interpret an error status in response to a request that carried a session id.
@@ -142,64 +132,46 @@ impl HttpClient {
     /// Posts a message. The failure says whether the message can have been sent.
     pub(super) async fn post(
         &self,
-        url: &Url,
+        target: &Arc<Target>,
         headers: HeaderMap,
         body: Vec<u8>,
         delivery: &Arc<Delivery>,
     ) -> Result<Response, WireFailure> {
-        let body = Bytes::from(body);
-        let request = |url, is_redirected: bool| {
-            let message = if is_redirected {
-                MessageBody::for_resend(body.clone())
-            } else {
-                // An earlier attempt was refused unprocessed, so the message counts as unsent again.
-                delivery.undo();
-                MessageBody::new(body.clone(), delivery.clone())
-            };
-            self.client
-                .post(url)
-                .headers(self.post_headers.clone())
-                .headers(headers.clone())
-                .body(reqwest::Body::wrap(message))
+        let mut all = self.post_headers.clone();
+        all.extend(headers);
+        let request = HttpRequest {
+            method: Method::POST,
+            headers: all,
+            message: Some((body.into(), delivery)),
         };
-        self.send(&Method::POST, url, Some(delivery), request)
-            .await
-            .map_err(|failure| {
-                delivery.abandon();
-                match delivery.sent() {
-                    Sent::No => WireFailure {
-                        sent: Sent::No,
-                        ..failure
-                    },
-                    _ => failure,
-                }
-            })
+        self.send(target, request).await.map_err(|failure| {
+            delivery.abandon();
+            match delivery.sent() {
+                Sent::No => WireFailure {
+                    sent: Sent::No,
+                    ..failure
+                },
+                _ => failure,
+            }
+        })
     }
 
-    pub(super) async fn get_stream(&self, url: &Url, more: HeaderMap) -> Result<Response, WireFailure> {
+    pub(super) async fn get_stream(&self, target: &Arc<Target>, more: HeaderMap) -> Result<Response, WireFailure> {
         let mut headers = self.headers.clone();
         headers.insert(ACCEPT, HeaderValue::from_static("text/event-stream"));
         headers.extend(more);
-        let request = |url, _| self.client.get(url).headers(headers.clone());
-        self.send(&Method::GET, url, None, request).await
+        self.send(target, HttpRequest::without_body(Method::GET, headers)).await
     }
 
-    pub(super) async fn delete(&self, url: &Url, more: HeaderMap) -> Result<Response, WireFailure> {
+    pub(super) async fn delete(&self, target: &Arc<Target>, more: HeaderMap) -> Result<Response, WireFailure> {
         let mut headers = self.headers.clone();
         headers.extend(more);
-        let request = |url, _| self.client.delete(url).headers(headers.clone());
-        self.send(&Method::DELETE, url, None, request).await
+        self.send(target, HttpRequest::without_body(Method::DELETE, headers))
+            .await
     }
 
-    /// Sends a request with the program's credential, and once more with another one if the server refuses that. The argument of `request` says
-    /// whether it follows a redirect.
-    async fn send(
-        &self,
-        method: &Method,
-        url: &Url,
-        delivery: Option<&Arc<Delivery>>,
-        request: impl Fn(Url, bool) -> RequestBuilder,
-    ) -> Result<Response, WireFailure> {
+    /// Sends a request with the program's credential, and once more with another one if the server refuses that.
+    async fn send(&self, target: &Arc<Target>, request: HttpRequest<'_>) -> Result<Response, WireFailure> {
         if let Some(files) = &self.certificate_files
             && files.begin_check()
         {
@@ -207,108 +179,138 @@ impl HttpClient {
             Box::pin(files.refresh()).await;
         }
         let Some(credentials) = &self.credentials else {
-            return self
-                .follow(url, |url, is_redirected| Ok(request(url, is_redirected)))
-                .await;
+            return self.follow(target, request, None).await;
         };
-        let request = &request;
         let issued = credentials.get_or_renew().await?;
-        let response = self
-            .send_with(method, url, delivery, (credentials, &issued), request)
-            .await?;
+        let response = self.send_with(target, request.clone(), (credentials, &issued)).await?;
         if !credentials.is_refusal(response.status(), response.headers()) {
             return Ok(response);
         }
         // A refusal proves that the request did not run, so it counts as unsent and is safe to send again. A second one is the result.
-        if let Some(delivery) = delivery {
-            delivery.undo();
-        }
+        request.undo();
         let Some(issued) = credentials.after_refusal(&issued, response.headers()).await? else {
             return Ok(response);
         };
-        drop(response);
-        self.send_with(method, url, delivery, (credentials, &issued), request)
-            .await
+        response.finish();
+        self.send_with(target, request, (credentials, &issued)).await
     }
 
     /// Sends a request with this credential, and once more with another proof if the server refuses only the proof.
     async fn send_with(
         &self,
-        method: &Method,
-        url: &Url,
-        delivery: Option<&Arc<Delivery>>,
+        target: &Arc<Target>,
+        mut request: HttpRequest<'_>,
         (credentials, issued): (&ConnectionCredentials, &Issued),
-        request: impl Fn(Url, bool) -> RequestBuilder,
     ) -> Result<Response, WireFailure> {
-        let request = |url: Url, is_redirected: bool| {
-            // Replaces the config's headers of the same names.
-            let with_headers = |url| request(url, is_redirected).headers(issued.headers().clone());
-            match issued.proof() {
-                None => Ok(with_headers(url)),
-                Some(proof) => {
-                    let proof = proof
-                        .header(method, &url)
-                        .map_err(|why| credentials.unusable_failure(why))?;
-                    Ok(with_headers(url).header(PROOF_HEADER, proof))
-                }
-            }
+        // Replaces the config's headers of the same names.
+        request.headers.extend(issued.headers().clone());
+        let Some(proof) = issued.proof() else {
+            return self.follow(target, request, None).await;
         };
-        let response = self.follow(url, request).await?;
-        let learn = |response: &Response| {
-            let proof = issued.proof();
-            proof.is_some_and(|proof| proof.learn(response.url(), response.status(), response.headers()))
+        let method = request.method.clone();
+        let prove = |url: &Url| {
+            let proof = proof.header(&method, url);
+            proof.map_err(|why| credentials.unusable_failure(why))
         };
+        let learn = |response: &Response| proof.learn(response.target().url(), response.status(), response.headers());
+        let response = self.follow(target, request.clone(), Some(&prove)).await?;
         if !learn(&response) {
             return Ok(response);
         }
-        drop(response);
-        if let Some(delivery) = delivery {
-            delivery.undo();
-        }
-        let response = self.follow(url, request).await?;
+        response.finish();
+        request.undo();
+        let response = self.follow(target, request, Some(&prove)).await?;
         learn(&response);
         Ok(response)
     }
 
-    /// Sends a request, and resends it after a redirect within the origin or if the server refused it unprocessed. The argument of
-    /// `request` says whether it follows a redirect: from then on a failure no longer proves that the request did not run.
+    /// Sends a request, and resends it after a redirect within the origin or if the server refused it unprocessed. After a redirect a failure no
+    /// longer proves that the request did not run. `prove` makes a proof for each URL.
     async fn follow(
         &self,
-        url: &Url,
-        request: impl Fn(Url, bool) -> Result<RequestBuilder, WireFailure>,
+        target: &Arc<Target>,
+        mut request: HttpRequest<'_>,
+        prove: Option<&(dyn Fn(&Url) -> Result<HeaderValue, WireFailure> + Sync)>,
     ) -> Result<Response, WireFailure> {
-        let mut url = url.clone();
+        let mut target = target.clone();
         let mut is_redirected = false;
         for left in (0..=MAX_RESENDS).rev() {
-            url = match request(url.clone(), is_redirected)?.send().await {
+            if let Some(prove) = prove {
+                request.headers.insert(PROOF_HEADER, prove(target.url())?);
+            }
+            let (method, headers) = (request.method.clone(), request.headers.clone());
+            let sent = self
+                .client
+                .send(method, &target, headers, request.body(is_redirected))
+                .await;
+            target = match sent {
                 Ok(response) => match redirect(&response)? {
                     None => return Ok(response),
                     Some(next) => {
+                        response.finish();
                         is_redirected = true;
                         next
                     }
                 },
-                Err(error) if left > 0 && request_error::is_refused_unprocessed(&error) => url,
-                Err(error) if is_redirected => return Err(after_response(error)),
-                Err(error) => return Err(request_error::before_response(error)),
+                Err(error) if left > 0 && request_error::is_refused_unprocessed(&error) => target,
+                Err(error) if is_redirected => return Err(request_error::after_response(&error)),
+                Err(error) => return Err(before_response(&error, target.url())),
             };
         }
         Err(redirect_failure("the server redirects in a circle"))
     }
 }
 
-pub(super) fn is_loopback(url: &Url) -> bool {
-    match url.host() {
-        Some(Host::Domain(name)) => name == "localhost" || name.ends_with(".localhost"),
-        Some(Host::Ipv4(address)) => address.is_loopback(),
-        Some(Host::Ipv6(address)) => address.is_loopback(),
-        None => false,
+/// A request that may have to be sent more than once.
+#[derive(Clone)]
+struct HttpRequest<'a> {
+    method: Method,
+    headers: HeaderMap,
+    /// The message that it carries, and its delivery.
+    message: Option<(Bytes, &'a Arc<Delivery>)>,
+}
+
+impl HttpRequest<'_> {
+    fn without_body(method: Method, headers: HeaderMap) -> Self {
+        Self {
+            method,
+            headers,
+            message: None,
+        }
+    }
+
+    /// The body, for another try. The message counts as sent once the connection takes it, unless an earlier request has sent it, which the
+    /// server redirected.
+    fn body(&self, is_redirected: bool) -> Body {
+        match &self.message {
+            None => Body::from(Bytes::new()),
+            Some((bytes, _)) if is_redirected => Body::from(bytes.clone()),
+            Some((bytes, delivery)) => {
+                // An earlier attempt was refused unprocessed, so the message counts as unsent again.
+                delivery.undo();
+                Body::gated(bytes.clone(), Arc::<Delivery>::clone(delivery))
+            }
+        }
+    }
+
+    /// Makes the message count as unsent.
+    fn undo(&self) {
+        if let Some((_, delivery)) = &self.message {
+            delivery.undo();
+        }
+    }
+}
+
+/// A message is sent unless it was abandoned before.
+impl Gate for Delivery {
+    fn open(&self) -> bool {
+        self.begin()
     }
 }
 
 /// The target of a redirect, if the response is one. Only 307 and 308 to the same origin are followed, because they keep method, body and
 /// credentials. Other redirects are failures, and do not prove that the request did not run: a 303 is the usual response to a POST that did.
-fn redirect(response: &Response) -> Result<Option<Url>, WireFailure> {
+fn redirect(response: &Response) -> Result<Option<Arc<Target>>, WireFailure> {
     let status = response.status().as_u16();
     let Some(to) = response.headers().get(LOCATION) else {
         return Ok(None);
@@ -322,7 +324,7 @@ fn redirect(response: &Response) -> Result<Option<Url>, WireFailure> {
         }
         _ => return Ok(None),
     }
-    let here = response.url();
+    let here = response.target().url();
     let Some(mut to) = to.to_str().ok().and_then(|to| here.join(to).ok()) else {
         return Err(redirect_failure("the server redirects to what is no address"));
     };
@@ -331,30 +333,10 @@ fn redirect(response: &Response) -> Result<Option<Url>, WireFailure> {
     }
     // Credentials come from the config only.
     let _ = request_headers::take_userinfo(&mut to);
-    Ok(Some(to))
+    let to = Target::new(to).map_err(|error| redirect_failure(&format!("the server redirects elsewhere: {error}")))?;
+    Ok(Some(Arc::new(to)))
 }
 
 fn redirect_failure(text: &str) -> WireFailure {
     WireFailure::new(FailureKind::Connect(ConnectFault::Redirect), Sent::Maybe, text)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn only_this_machine_is_reached_without_a_proxy() {
-        let local = |url: &str| is_loopback(&Url::parse(url).unwrap());
-        assert!(
-            [
-                "http://localhost/",
-                "http://x.localhost:1/",
-                "http://127.9.9.9/",
-                "http://[::1]/"
-            ]
-            .map(local)
-                == [true; 4]
-        );
-        assert!(["http://localhost.example/", "http://10.0.0.1/", "http://example.com/"].map(local) == [false; 3]);
-    }
 }

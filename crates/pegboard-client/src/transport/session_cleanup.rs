@@ -1,8 +1,9 @@
 //! The request that tells a server that the session of an agent has ended.
 
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
 use http::{HeaderMap, header::AUTHORIZATION};
+use pegboard_http::Target;
 use url::{Origin, Url};
 
 use super::{connection_credentials::ConnectionCredentials, http_client::HttpClient, request_headers};
@@ -34,7 +35,9 @@ pub async fn clean_up_session(
         if let Some(basic) = request_headers::take_userinfo(&mut url) {
             headers.insert(AUTHORIZATION, basic);
         }
-        let response = client.delete(&url, headers).await.map_err(|failure| failure.message)?;
+        let target = Arc::new(Target::new(url).map_err(|error| error.to_string())?);
+        let response = client.delete(&target, headers).await;
+        let response = response.map_err(|failure| failure.message)?;
         match response.status().as_u16() {
             200..=299 | 404 => Ok(()),
             status => Err(format!("the server answered with HTTP {status}")),

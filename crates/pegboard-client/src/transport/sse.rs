@@ -4,10 +4,9 @@
 use std::sync::{Arc, OnceLock};
 
 use http::HeaderMap;
-use reqwest::Response;
+use pegboard_http::{Response, Target};
 use tokio::sync::watch;
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
-use url::Url;
 
 use super::{
     byte_budget::{self, FREE_BYTES, NoRoom, Quota, ReadPermit},
@@ -40,7 +39,7 @@ struct SseShared {
     /// Bounds the bytes of requests.
     outgoing: Quota,
     /// The URL to post messages to, once the stream has named it.
-    address: watch::Sender<Option<Result<Url, WireFailure>>>,
+    address: watch::Sender<Option<Result<Arc<Target>, WireFailure>>>,
     /// The negotiated protocol version, for our responses to the server's requests.
     version: OnceLock<Arc<str>>,
 }
@@ -55,7 +54,7 @@ impl Sse {
     ) -> Result<Self, DialError> {
         let client = HttpClient::new(endpoint, limits, credentials).await?;
         let opening = async {
-            let response = client.get_stream(client.url(), HeaderMap::new()).await?;
+            let response = client.get_stream(client.endpoint(), HeaderMap::new()).await?;
             if !response.status().is_success() {
                 return Err(http_client::status_failure(response, InSession::No).await);
             }
@@ -168,7 +167,7 @@ impl SseShared {
 
     async fn post_to(
         &self,
-        address: &Url,
+        address: &Arc<Target>,
         body: Vec<u8>,
         delivery: &Arc<Delivery>,
         mut envelope: Envelope,
@@ -181,6 +180,7 @@ impl SseShared {
         let headers = mcp_headers(&envelope, None);
         let response = self.client.post(address, headers, body, delivery).await?;
         if response.status().is_success() {
+            response.finish();
             Ok(())
         } else {
             Err(http_client::status_failure(response, self.client.in_session()).await)
@@ -218,7 +218,7 @@ impl SseShared {
                     }
                 }
                 Ok(Ok(None)) => return EndReason::Eof,
-                Ok(Err(error)) => return EndReason::Broken(http_client::after_response(error).message),
+                Ok(Err(error)) => return EndReason::Broken(http_client::request_failure(&error).message),
                 // Falls through to `reserve`, which checks how long the event has held its permit.
                 Err(_) => {}
             }
@@ -254,20 +254,19 @@ impl SseShared {
     }
 
     /// Resolves the URL to post messages to. It must have the origin of the stream, because our credentials are sent there.
-    fn check_address(&self, text: &str) -> Result<Url, WireFailure> {
+    fn check_address(&self, text: &str) -> Result<Arc<Target>, WireFailure> {
         let refused = |text: String| WireFailure::new(FailureKind::Protocol, Sent::No, text);
-        let address = self
-            .client
-            .url()
+        let here = self.client.endpoint().url();
+        let address = here
             .join(text.trim())
             .map_err(|error| refused(format!("the address for messages is no URL: {error}")))?;
-        if address.origin() == self.client.url().origin() {
-            Ok(address)
-        } else {
+        if address.origin() != here.origin() {
             let other = address.origin().ascii_serialization();
-            Err(refused(format!(
+            return Err(refused(format!(
                 "the address for messages lies elsewhere, at {other}; nothing is sent there"
-            )))
+            )));
         }
+        let target = Target::new(address).map_err(|error| refused(error.to_string()))?;
+        Ok(Arc::new(target))
     }
 }

@@ -7,11 +7,14 @@ use std::{
     time::Duration,
 };
 
-use bytes::BytesMut;
-use http::header::{ACCEPT, CACHE_CONTROL};
-use reqwest::redirect;
+use base64::{Engine as _, prelude::BASE64_STANDARD};
+use bytes::{Bytes, BytesMut};
+use http::{
+    HeaderMap, HeaderValue, Method,
+    header::{ACCEPT, AUTHORIZATION, CACHE_CONTROL, CONTENT_TYPE},
+};
+use pegboard_http::{Client, Settings, Target};
 use serde_json::Value;
-use tokio::sync::OnceCell;
 use url::{Host, Url};
 
 /// The limit on one fetch, however many requests it takes.
@@ -21,10 +24,9 @@ pub(super) const MAX_DOCUMENT: usize = 1024 * 1024;
 /// The limit on the time to connect.
 const CONNECT: Duration = Duration::from_secs(5);
 
-/// An HTTP client for one authorization server. Clones share it.
+/// Sends requests to one authorization server. They are rare, so each has a connection of its own.
 #[derive(Clone, Debug)]
 pub(super) struct Fetcher {
-    client: Arc<OnceCell<reqwest::Client>>,
     /// Whether the server is on this machine, so that http and other addresses of this machine are allowed.
     is_local: bool,
 }
@@ -58,7 +60,6 @@ impl Fetcher {
     /// A client for an authorization server. If it is on this machine, http will do.
     pub(super) fn for_server_at(url: &str) -> Self {
         Self {
-            client: Arc::default(),
             is_local: Url::parse(url).is_ok_and(|url| is_local(&url)),
         }
     }
@@ -66,7 +67,7 @@ impl Fetcher {
     /// Fetches a document.
     pub(super) async fn get(&self, url: &Url, limit: usize) -> Result<FetchedDocument, FetchError> {
         self.check(url)?;
-        self.send(self.client().await?.get(url.clone()), limit).await
+        self.send(Method::GET, url, HeaderMap::new(), Bytes::new(), limit).await
     }
 
     /// Posts a form, with the credentials of the gateway.
@@ -82,21 +83,33 @@ impl Fetcher {
         let body = url::form_urlencoded::Serializer::new(String::new())
             .extend_pairs(form)
             .finish();
-        let request = self.client().await?.post(url.clone());
-        let request = request
-            .basic_auth(encoded(id), Some(encoded(secret)))
-            .header(http::header::CONTENT_TYPE, "application/x-www-form-urlencoded")
-            .body(body);
-        self.send(request, limit).await
+        let pair = BASE64_STANDARD.encode(format!("{}:{}", encoded(id), encoded(secret)));
+        let mut authorization = HeaderValue::try_from(format!("Basic {pair}"))
+            .map_err(|_| FetchError::Content("its credentials cannot be sent in a header"))?;
+        authorization.set_sensitive(true);
+        let mut headers = HeaderMap::new();
+        headers.insert(AUTHORIZATION, authorization);
+        headers.insert(
+            CONTENT_TYPE,
+            HeaderValue::from_static("application/x-www-form-urlencoded"),
+        );
+        self.send(Method::POST, url, headers, body.into(), limit).await
     }
 
-    async fn send(&self, request: reqwest::RequestBuilder, limit: usize) -> Result<FetchedDocument, FetchError> {
+    async fn send(
+        &self,
+        method: Method,
+        url: &Url,
+        mut headers: HeaderMap,
+        body: Bytes,
+        limit: usize,
+    ) -> Result<FetchedDocument, FetchError> {
+        headers.insert(ACCEPT, HeaderValue::from_static("application/json"));
+        let target = Target::new(url.clone()).map_err(|error| FetchError::Unreachable(error.to_string()))?;
         let exchange = async {
-            let mut response = request
-                .header(ACCEPT, "application/json")
-                .send()
-                .await
-                .map_err(|error| transport_error(&error))?;
+            let client = client(&target).await?;
+            let sent = client.send(method, &Arc::new(target), headers, body).await;
+            let mut response = sent.map_err(|error| transport_error(&error))?;
             if !response.status().is_success() {
                 return Err(FetchError::Status(response.status().as_u16()));
             }
@@ -131,19 +144,20 @@ impl Fetcher {
         };
         is_allowed.then_some(()).ok_or(FetchError::Address)
     }
-
-    /// The client, which loads the system's certificates on a thread that may block.
-    async fn client(&self) -> Result<&reqwest::Client, FetchError> {
-        let is_local = self.is_local;
-        let build = || async move {
-            let built = tokio::task::spawn_blocking(move || client(is_local)).await;
-            built.map_err(|_| FetchError::Content("the gateway stops"))?
-        };
-        self.client.get_or_try_init(build).await
-    }
 }
 
-fn client(is_local: bool) -> Result<reqwest::Client, FetchError> {
+/// A client that loads the system's certificates on a thread that may block.
+async fn client(target: &Target) -> Result<Client, FetchError> {
+    let loaded = tokio::task::spawn_blocking(tls).await;
+    let tls = loaded.map_err(|_| FetchError::Content("the gateway stops"))??;
+    let settings = Settings {
+        connect_timeout: CONNECT,
+        ..Settings::new(tls)
+    };
+    Ok(Client::new(target, settings))
+}
+
+fn tls() -> Result<rustls::ClientConfig, FetchError> {
     static ROOTS: OnceLock<Arc<rustls::RootCertStore>> = OnceLock::new();
     let roots = ROOTS.get_or_init(|| {
         let mut roots = rustls::RootCertStore::empty();
@@ -153,21 +167,8 @@ fn client(is_local: bool) -> Result<reqwest::Client, FetchError> {
     let provider = Arc::new(rustls::crypto::ring::default_provider());
     let tls = rustls::ClientConfig::builder_with_provider(provider)
         .with_safe_default_protocol_versions()
-        .map_err(|error| FetchError::Unreachable(error.to_string()))?
-        .with_root_certificates(roots.clone())
-        .with_no_client_auth();
-    let mut builder = reqwest::Client::builder();
-    if is_local {
-        // A proxy on another machine cannot reach this one's loopback address.
-        builder = builder.no_proxy();
-    }
-    builder
-        .tls_backend_preconfigured(tls)
-        .connect_timeout(CONNECT)
-        .redirect(redirect::Policy::none())
-        .user_agent(concat!("pegboard/", env!("CARGO_PKG_VERSION")))
-        .build()
-        .map_err(|error| transport_error(&error))
+        .map_err(|error| FetchError::Unreachable(error.to_string()))?;
+    Ok(tls.with_root_certificates(roots.clone()).with_no_client_auth())
 }
 
 /// Returns `true` if the host of a URL is this machine.
@@ -190,7 +191,7 @@ fn max_age(value: &str) -> Option<Duration> {
 }
 
 /// What went wrong below HTTP, without the URL, which says nothing new.
-fn transport_error(error: &reqwest::Error) -> FetchError {
+fn transport_error(error: &pegboard_http::Error) -> FetchError {
     struct Causes<'a>(&'a (dyn std::error::Error + 'static));
     impl fmt::Display for Causes<'_> {
         fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

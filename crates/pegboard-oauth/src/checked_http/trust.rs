@@ -9,8 +9,8 @@ use crate::{
     account::OAuthAccount,
     address_class::{AddressClass, is_metadata_service},
 };
-use pegboard_client::transport::is_this_machine;
 use pegboard_config::Tls;
+use pegboard_http::is_this_machine;
 
 /// What the config says about where a server and its authorization server are. Everything else comes from servers.
 #[derive(Debug)]

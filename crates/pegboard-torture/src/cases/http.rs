@@ -1,5 +1,6 @@
 //! Cases on streamable HTTP.
 
+use http::{HeaderName, HeaderValue};
 use pegboard_protocol::{
     Era, header,
     method::{self, notification},
@@ -56,16 +57,18 @@ fn endpoint<'a>(bench: &Bench<'a>) -> Result<&'a HttpTarget, Stop> {
 /// Posts a message with more headers and returns the status.
 async fn status(bench: &Bench<'_>, body: String, headers: &[(&str, &str)]) -> Result<u16, Stop> {
     bench.transcript.record_sent(&format!("{headers:?} {body}"));
-    let mut request = endpoint(bench)?.request(body).timeout(bench.wait);
-    for (name, value) in headers {
-        request = request.header(*name, *value);
-    }
-    match request.send().await {
+    let header =
+        |(name, value): &(&str, &str)| Some((HeaderName::try_from(*name).ok()?, HeaderValue::from_str(value).ok()?));
+    let posting = endpoint(bench)?.post(body, headers.iter().filter_map(header).collect());
+    let Ok(sent) = tokio::time::timeout(bench.wait, posting).await else {
+        return fail(format!("there was no response within {} s", bench.wait.as_secs_f32()));
+    };
+    match sent {
         Ok(response) => {
             bench.transcript.record_received(&format!("HTTP {}", response.status()));
             Ok(response.status().as_u16())
         }
-        Err(error) => fail(error.without_url().to_string()),
+        Err(error) => fail(error.to_string()),
     }
 }
 

@@ -1,10 +1,11 @@
 //! Compares the clock of this machine with that of a server over HTTP, by the `Date` of its response.
 
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
+use http::{HeaderMap, Method, header::DATE};
 use jiff::{SignedDuration, Timestamp, fmt::rfc2822};
 use pegboard::{ServerConfig, config::Endpoint};
-use reqwest::{Client, header::DATE, redirect::Policy};
+use pegboard_http::{Client, Settings, Target};
 
 use super::{
     finding::{Finding, ReportSection},
@@ -37,20 +38,11 @@ pub(super) async fn check(section: &mut ReportSection, servers: &[&ServerConfig]
 
 /// The `Date` of a response to a request without credentials, whatever its status is.
 async fn date_of(endpoint: &Endpoint) -> Option<Timestamp> {
-    let url = endpoint.url.expose();
-    let mut builder = Client::builder();
-    if matches!(url.host_str(), Some("localhost" | "127.0.0.1" | "[::1]")) {
-        // A proxy on another machine cannot reach this machine's loopback address.
-        builder = builder.no_proxy();
-    }
-    let client = builder
-        .tls_backend_preconfigured(server_tls::client_config(&endpoint.tls).ok()?)
-        .timeout(LIMIT)
-        .redirect(Policy::none())
-        .user_agent(concat!("pegboard/", env!("CARGO_PKG_VERSION")))
-        .build()
-        .ok()?;
-    let response = client.head(url.clone()).send().await.ok()?;
+    let target = Arc::new(Target::new(endpoint.url.expose().clone()).ok()?);
+    let tls = server_tls::client_config(&endpoint.tls).ok()?;
+    let client = Client::new(&target, Settings::new(tls));
+    let sent = client.send(Method::HEAD, &target, HeaderMap::new(), Vec::new());
+    let response = tokio::time::timeout(LIMIT, sent).await.ok()?.ok()?;
     let date = response.headers().get(DATE)?.to_str().ok()?;
     rfc2822::parse(date).ok().map(|date| date.timestamp())
 }

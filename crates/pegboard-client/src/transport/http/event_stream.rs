@@ -4,8 +4,9 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use http::HeaderValue;
+use pegboard_http::Response;
 use pegboard_protocol::header;
-use reqwest::Response;
+
 use tokio_util::sync::CancellationToken;
 
 use super::session::HttpSession;
@@ -163,7 +164,7 @@ impl HttpSession {
         if let Some(id) = last_id.and_then(|id| HeaderValue::from_str(id).ok()) {
             headers.insert(header::LAST_EVENT_ID, id);
         }
-        let response = self.client.get_stream(self.client.url(), headers).await?;
+        let response = self.client.get_stream(self.client.endpoint(), headers).await?;
         if !response.status().is_success() {
             return Err(http_client::status_failure(response, InSession::No).await);
         }
@@ -207,6 +208,7 @@ impl HttpSession {
                 }
             });
             if done {
+                response.finish();
                 return Ok(());
             }
             if fed.is_err() {

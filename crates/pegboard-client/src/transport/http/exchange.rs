@@ -106,7 +106,10 @@ impl HttpSession {
             }
         };
         let headers = mcp_headers(&envelope, session_id.as_ref());
-        let response = self.client.post(self.client.url(), headers, body, delivery).await?;
+        let response = self
+            .client
+            .post(self.client.endpoint(), headers, body, delivery)
+            .await?;
         if !response.status().is_success() {
             let in_session = if session_id.is_some() {
                 self.client.in_session()
@@ -120,6 +123,7 @@ impl HttpSession {
         }
         http_client::reject_compressed(&response)?;
         let Some(id) = id else {
+            response.finish();
             return Ok(());
         };
         match MediaType::from_response(&response) {
@@ -167,7 +171,9 @@ impl HttpSession {
         };
         if let Some(id) = id {
             let envelope = Envelope { version, modern: None };
-            let deleting = self.client.delete(self.client.url(), mcp_headers(&envelope, Some(&id)));
+            let deleting = self
+                .client
+                .delete(self.client.endpoint(), mcp_headers(&envelope, Some(&id)));
             let _ = tokio::time::timeout(DELETE_TIMEOUT, deleting).await;
         }
     }

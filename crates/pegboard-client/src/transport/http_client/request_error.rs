@@ -1,8 +1,10 @@
-//! Converts reqwest errors to failures: whether the request can have run, and a readable message.
+//! Converts errors of requests to failures: whether the request can have run, and a readable message.
 
 use std::io;
 
+use pegboard_http::Error;
 use rustls::AlertDescription as Alert;
+use url::Url;
 
 use crate::transport::{
     connect_error::{
@@ -12,71 +14,77 @@ use crate::transport::{
     request_failure::{ConnectFault, FailureKind, TlsFault, WireFailure},
 };
 
-/// The failure of a request before its response began.
-pub(super) fn before_response(error: reqwest::Error) -> WireFailure {
-    let is_plain = error.url().is_some_and(|url| url.scheme() == "http");
-    let place = error.url().map(host_and_port);
-    let error = error.without_url();
-    let mut text = with_causes(&error);
+/// The failure of a request to `url` before its response began.
+pub(in crate::transport) fn before_response(error: &Error, url: &Url) -> WireFailure {
+    let is_plain = url.scheme() == "http";
     if !error.is_connect() {
-        // In TLS 1.3 the server may reject our certificate after the handshake is done on our side. It has read no request then.
-        return if let Some(alert) = certificate_alert(&error) {
-            let text = format!("{} ({text})", alert_advice(alert));
-            let kind = FailureKind::Connect(ConnectFault::Tls(TlsFault::ClientCertificate));
-            WireFailure::new(kind, Sent::Rejected, text)
-        } else if is_refused_unprocessed(&error) {
-            WireFailure::new(FailureKind::ConnectionLost, Sent::Rejected, text)
-        } else {
-            // A server that expects TLS responds to plain HTTP with a TLS alert.
-            if is_plain && is_unparsable(&error) {
-                text.push_str("; the server does not answer in HTTP: if it expects TLS, write `https://` in `url`");
-            }
-            WireFailure::new(FailureKind::ConnectionLost, Sent::Maybe, text)
-        };
+        let mut failure = request_failure(error);
+        // A server that expects TLS responds to plain HTTP with a TLS alert.
+        if is_plain && failure.sent == Sent::Maybe && is_unparsable(error) {
+            let advice = "; the server does not answer in HTTP: if it expects TLS, write `https://` in `url`";
+            failure.message.push_str(advice);
+        }
+        return failure;
     }
     let fault = if error.is_timeout() {
         ConnectFault::Timeout
-    } else if error.is_dns() {
+    } else if error.is_lookup() {
         ConnectFault::Dns
     } else {
-        match connect_fault(&error) {
+        match connect_fault(error) {
             // Before the request, only the TLS handshake reads.
-            ConnectFault::Other if !is_plain && is_end_of_file(&error) => ConnectFault::TlsClosed,
+            ConnectFault::Other if !is_plain && is_end_of_file(error) => ConnectFault::TlsClosed,
             fault => fault,
         }
     };
     // The errors in between only say that a connection failed; the innermost one says why.
-    let why = error_chain(&error).last().map_or(text, ToString::to_string);
-    let why = match tls_advice(&error) {
+    let why = error_chain(error)
+        .last()
+        .map_or_else(|| error.to_string(), ToString::to_string);
+    let why = match tls_advice(error) {
         Some(advice) => format!("{advice} ({why})"),
         None => why,
     };
-    let place = place.unwrap_or_else(|| "the server".to_owned());
     WireFailure::new(
         FailureKind::Connect(fault),
         Sent::No,
-        format!("no connection to {place}: {why}"),
+        format!("no connection to {}: {why}", host_and_port(url)),
     )
+}
+
+/// The failure of a request for which there was a connection.
+pub(in crate::transport) fn request_failure(error: &Error) -> WireFailure {
+    let text = with_causes(error);
+    // In TLS 1.3 the server may reject our certificate after the handshake is done on our side. It has read no request then.
+    if let Some(alert) = certificate_alert(error) {
+        let text = format!("{} ({text})", alert_advice(alert));
+        let kind = FailureKind::Connect(ConnectFault::Tls(TlsFault::ClientCertificate));
+        WireFailure::new(kind, Sent::Rejected, text)
+    } else if is_refused_unprocessed(error) {
+        WireFailure::new(FailureKind::ConnectionLost, Sent::Rejected, text)
+    } else {
+        WireFailure::new(FailureKind::ConnectionLost, Sent::Maybe, text)
+    }
 }
 
 /// The failure of a request after its response began. The server has acted on the request by then, so neither a refused stream nor a
 /// closing connection proves that it did not run.
-pub(in crate::transport) fn after_response(error: reqwest::Error) -> WireFailure {
+pub(super) fn after_response(error: &Error) -> WireFailure {
     WireFailure {
         sent: Sent::Maybe,
-        ..before_response(error)
+        ..request_failure(error)
     }
 }
 
 /// Whether what the server answered is no HTTP.
-fn is_unparsable(error: &reqwest::Error) -> bool {
+fn is_unparsable(error: &Error) -> bool {
     error_chain(error)
         .filter_map(<dyn std::error::Error>::downcast_ref)
         .any(|error: &hyper::Error| error.is_parse() && !error.is_parse_too_large() && !error.is_parse_status())
 }
 
 /// Whether the connection was closed by the other side.
-fn is_end_of_file(error: &reqwest::Error) -> bool {
+fn is_end_of_file(error: &Error) -> bool {
     error_chain(error)
         .filter_map(<dyn std::error::Error>::downcast_ref)
         .any(|error: &io::Error| error.kind() == io::ErrorKind::UnexpectedEof)
@@ -85,7 +93,7 @@ fn is_end_of_file(error: &reqwest::Error) -> bool {
 /// Whether the server reports that it did not process the request: over HTTP/2 it may refuse a single stream, or close the connection
 /// gracefully. This holds even after an informational (1xx) response, which proxies send before they forward a request: by RFC 9113 section
 /// 8.7 a request on a refused stream was not processed at all.
-pub(super) fn is_refused_unprocessed(error: &reqwest::Error) -> bool {
+pub(super) fn is_refused_unprocessed(error: &Error) -> bool {
     error_chain(error)
         .filter_map(<dyn std::error::Error>::downcast_ref)
         .any(|error: &h2::Error| {

@@ -7,7 +7,7 @@ use http::{
     StatusCode,
     header::{CONTENT_ENCODING, CONTENT_TYPE, RETRY_AFTER},
 };
-use reqwest::Response;
+use pegboard_http::Response;
 
 use super::request_error::after_response;
 use crate::transport::{
@@ -89,7 +89,7 @@ pub(in crate::transport) async fn next_chunk(
 ) -> Result<Option<Bytes>, WireFailure> {
     loop {
         match tokio::time::timeout(byte_budget::CHECK_INTERVAL, response.chunk()).await {
-            Ok(chunk) => return chunk.map_err(after_response),
+            Ok(chunk) => return chunk.map_err(|error| after_response(&error)),
             Err(_) => permit.check(held).map_err(no_room)?,
         }
     }

@@ -1,14 +1,18 @@
 //! Summaries by a model behind an HTTP API like OpenAI's chat completions, which most providers and local servers offer.
 
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
-use http::header::{AUTHORIZATION, CONTENT_TYPE, HeaderValue};
+use http::{
+    HeaderMap, HeaderValue, Method,
+    header::{AUTHORIZATION, CONTENT_TYPE},
+};
+use pegboard_http::{Client, Target};
 use serde_json::{Value, json};
 use url::Url;
 
 use super::summariser::{Summariser, Summary, SummaryError, SummaryRequest};
 use pegboard_client::transport;
-use pegboard_config::SummaryModel;
+use pegboard_config::{SummaryModel, Tls};
 
 /// The longest response body that is read, in bytes. A summary needs about a hundredth of it.
 const MAX_BODY: usize = 1 << 20;
@@ -18,32 +22,33 @@ const CONNECT: Duration = Duration::from_secs(10);
 /// A summariser that sends chat completion requests over HTTP.
 #[derive(Debug)]
 pub struct ChatModel {
-    client: reqwest::Client,
-    url: Url,
+    client: Client,
+    target: Arc<Target>,
     model: String,
-    /// Marked as sensitive, so that `Debug` does not print it.
-    authorization: Option<HeaderValue>,
+    /// The authorization is marked as sensitive, so that `Debug` does not print it.
+    headers: HeaderMap,
 }
 
 impl ChatModel {
     /// Creates a client for the model. It connects on the first request.
     pub fn new(model: SummaryModel) -> Result<Self, SummaryError> {
-        let authorization = match &model.api_key {
-            None => None,
-            Some(key) => {
-                let mut value = HeaderValue::try_from(format!("Bearer {}", key.expose()))
-                    .map_err(|_| SummaryError::new("the API key cannot be sent in a header"))?;
-                value.set_sensitive(true);
-                Some(value)
-            }
-        };
-        let client = transport::plain_client(model.url.expose(), CONNECT)
-            .map_err(|error| SummaryError::new(format!("a client cannot be made: {error}")))?;
+        let mut headers = HeaderMap::new();
+        headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+        if let Some(key) = &model.api_key {
+            let mut value = HeaderValue::try_from(format!("Bearer {}", key.expose()))
+                .map_err(|_| SummaryError::new("the API key cannot be sent in a header"))?;
+            value.set_sensitive(true);
+            headers.insert(AUTHORIZATION, value);
+        }
+        let unusable = |why: &dyn std::fmt::Display| SummaryError::new(format!("a client cannot be made: {why}"));
+        let target = Target::new(completions(model.url.expose())).map_err(|error| unusable(&error))?;
+        let client =
+            transport::plain_client(&target, &Tls::default(), CONNECT, None).map_err(|error| unusable(&error))?;
         Ok(Self {
             client,
-            url: completions(model.url.expose()),
+            target: Arc::new(target),
             model: model.model,
-            authorization,
+            headers,
         })
     }
 
@@ -57,16 +62,7 @@ impl ChatModel {
                 {"role": "user", "content": request.user_prompt()},
             ],
         });
-        let mut post = self
-            .client
-            .post(self.url.clone())
-            .header(CONTENT_TYPE, "application/json")
-            .body(body.to_string());
-        if let Some(authorization) = &self.authorization {
-            post = post.header(AUTHORIZATION, authorization.clone());
-        }
-        // A client error may contain the URL with secrets in it.
-        let unreachable = |error: reqwest::Error| {
+        let unreachable = |error: pegboard_http::Error| {
             let what = if error.is_connect() {
                 "could not be reached"
             } else {
@@ -74,8 +70,11 @@ impl ChatModel {
             };
             SummaryError::new(format!("the model {what}"))
         };
-        transport::prepare(&self.url).await;
-        let mut answer = post.send().await.map_err(unreachable)?;
+        transport::prepare(self.target.url()).await;
+        let post = self
+            .client
+            .send(Method::POST, &self.target, self.headers.clone(), body.to_string());
+        let mut answer = post.await.map_err(unreachable)?;
         if !answer.status().is_success() {
             return Err(SummaryError::new(format!(
                 "the model answered with HTTP {}",

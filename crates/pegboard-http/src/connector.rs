@@ -1,0 +1,235 @@
+//! Opens connections: through a proxy if the system has one for the host, and with TLS if the URL wants it.
+
+use std::{
+    fmt,
+    sync::Arc,
+    task::{Context, Poll},
+    time::Duration,
+};
+
+use http::{HeaderValue, Uri, uri::Scheme};
+use hyper::{
+    client::conn::{http1, http2},
+    rt::{Read, Write},
+};
+use hyper_util::{
+    client::{
+        legacy::connect::{
+            HttpConnector,
+            proxy::{SocksV5, Tunnel},
+        },
+        proxy::matcher::{Intercept, Matcher},
+    },
+    rt::{TokioExecutor, TokioIo, TokioTimer},
+};
+use rustls::{ClientConfig, pki_types::ServerName};
+use tokio_rustls::TlsConnector;
+use tower_service::Service;
+
+use crate::{
+    Error, Target,
+    connection::{Connection, ToProxy},
+    error::BoxError,
+    is_this_machine,
+    resolver::Resolver,
+};
+
+/// How often a peer that sends nothing is asked whether it is there, and after how many such questions the connection is given up.
+const KEEPALIVE: Duration = Duration::from_secs(15);
+const KEEPALIVE_RETRIES: u32 = 3;
+/// How long data may stay unacknowledged by the peer's system.
+#[cfg(any(target_os = "android", target_os = "fuchsia", target_os = "linux"))]
+const UNACKNOWLEDGED: Duration = Duration::from_secs(30);
+
+/// The protocol by which the TLS handshake selects HTTP/2.
+const HTTP2: &[u8] = b"h2";
+
+/// Opens connections to one origin.
+pub(crate) struct Connector {
+    origin: Uri,
+    tcp: HttpConnector<Resolver>,
+    tls: Arc<ClientConfig>,
+    proxy: Option<Intercept>,
+    limit: Duration,
+}
+
+impl Connector {
+    /// Opens connections to the origin of a target. Its proxy is what the system says now.
+    pub(crate) fn new(target: &Target, tls: ClientConfig, resolver: Resolver, limit: Duration) -> Self {
+        let mut tcp = HttpConnector::new_with_resolver(resolver);
+        tcp.enforce_http(false);
+        tcp.set_nodelay(true);
+        tcp.set_connect_timeout(Some(limit));
+        tcp.set_keepalive(Some(KEEPALIVE));
+        tcp.set_keepalive_interval(Some(KEEPALIVE));
+        tcp.set_keepalive_retries(Some(KEEPALIVE_RETRIES));
+        #[cfg(any(target_os = "android", target_os = "fuchsia", target_os = "linux"))]
+        tcp.set_tcp_user_timeout(Some(UNACKNOWLEDGED));
+        let origin = target.absolute.clone();
+        let proxy = match is_this_machine(target.url()) {
+            true => None,
+            false => Matcher::from_system().intercept(&origin),
+        };
+        Self {
+            origin,
+            tcp,
+            tls: Arc::new(tls),
+            proxy,
+            limit,
+        }
+    }
+
+    #[cfg(test)]
+    pub(crate) fn set_proxy(&mut self, proxy: Option<Intercept>) {
+        self.proxy = proxy;
+    }
+
+    pub(crate) fn origin(&self) -> &Uri {
+        &self.origin
+    }
+
+    /// Opens a connection, including TLS and what the proxy wants.
+    pub(crate) async fn connect(&self) -> Result<Connection, Error> {
+        match tokio::time::timeout(self.limit, self.open()).await {
+            Ok(opened) => opened.map_err(Error::Connect),
+            Err(_) => Err(Error::ConnectTimeout(self.limit)),
+        }
+    }
+
+    async fn open(&self) -> Result<Connection, BoxError> {
+        let mut tcp = self.tcp.clone();
+        let Some(proxy) = &self.proxy else {
+            let stream = tcp.call(self.origin.clone()).await?;
+            return self.speak(stream, None).await;
+        };
+        let stream = tcp.call(proxy.uri().clone()).await?;
+        if proxy.uri().scheme() == Some(&Scheme::HTTPS) {
+            let mut tls = ClientConfig::clone(&self.tls);
+            tls.alpn_protocols.clear();
+            let (stream, _) = encrypt(stream, Arc::new(tls), proxy.uri()).await?;
+            Box::pin(self.open_through(proxy, stream)).await
+        } else {
+            Box::pin(self.open_through(proxy, stream)).await
+        }
+    }
+
+    /// Opens a connection over a stream to a proxy.
+    async fn open_through<T: Stream>(&self, proxy: &Intercept, stream: T) -> Result<Connection, BoxError> {
+        let stream = Opened(Some(stream));
+        let authorization = proxy.basic_auth().cloned();
+        match proxy.uri().scheme_str() {
+            Some("http" | "https") if self.origin.scheme() == Some(&Scheme::HTTP) => {
+                let Opened(stream) = stream;
+                let stream = stream.ok_or(AlreadyTaken)?;
+                self.speak(stream, Some(authorization)).await
+            }
+            Some("http" | "https") => {
+                let mut tunnel = Tunnel::new(proxy.uri().clone(), stream);
+                if let Some(authorization) = authorization {
+                    tunnel = tunnel.with_auth(authorization);
+                }
+                self.speak(tunnel.call(self.origin.clone()).await?, None).await
+            }
+            Some(scheme @ ("socks5" | "socks5h")) => {
+                let mut socks = SocksV5::new(proxy.uri().clone(), stream).local_dns(scheme == "socks5");
+                if let Some((user, password)) = proxy.raw_auth() {
+                    socks = socks.with_auth(user.to_owned(), password.to_owned());
+                }
+                self.speak(socks.call(self.origin.clone()).await?, None).await
+            }
+            scheme => Err(format!(
+                "the system's proxy is of the kind `{}`; use one of `http`, `https`, `socks5` and `socks5h`",
+                scheme.unwrap_or_default()
+            )
+            .into()),
+        }
+    }
+
+    /// Begins HTTP on a stream that leads to the origin, or to a proxy that takes its requests, with an authorization perhaps.
+    async fn speak<T: Stream>(&self, stream: T, proxy: Option<Option<HeaderValue>>) -> Result<Connection, BoxError> {
+        if self.origin.scheme() != Some(&Scheme::HTTPS) {
+            return speak_http1(stream, proxy.map(|authorization| ToProxy { authorization })).await;
+        }
+        let (stream, protocol) = encrypt(stream, self.tls.clone(), &self.origin).await?;
+        match protocol.as_deref() {
+            Some(HTTP2) => speak_http2(stream).await,
+            _ => speak_http1(stream, None).await,
+        }
+    }
+}
+
+impl fmt::Debug for Connector {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Connector")
+            .field("origin", &self.origin)
+            .field("proxy", &self.proxy)
+            .finish_non_exhaustive()
+    }
+}
+
+/// A stream to the other side, whatever it leads through.
+trait Stream: Read + Write + Unpin + Send + 'static {}
+
+impl<T: Read + Write + Unpin + Send + 'static> Stream for T {}
+
+/// Begins TLS. Also returns the protocol that the server has chosen.
+async fn encrypt<T: Stream>(
+    stream: T,
+    tls: Arc<ClientConfig>,
+    to: &Uri,
+) -> Result<(impl Stream, Option<Vec<u8>>), BoxError> {
+    let host = to.host().unwrap_or_default();
+    let host = host
+        .strip_prefix('[')
+        .and_then(|host| host.strip_suffix(']'))
+        .unwrap_or(host);
+    let name = ServerName::try_from(host.to_owned())?;
+    let stream = TlsConnector::from(tls).connect(name, TokioIo::new(stream)).await?;
+    let protocol = stream.get_ref().1.alpn_protocol().map(<[u8]>::to_vec);
+    Ok((TokioIo::new(stream), protocol))
+}
+
+async fn speak_http1(stream: impl Stream, proxy: Option<ToProxy>) -> Result<Connection, BoxError> {
+    let (sender, connection) = http1::handshake(stream).await?;
+    tokio::spawn(async move {
+        // Each request is told on its own why it failed.
+        if let Err(error) = connection.await {
+            tracing::debug!(%error, "a connection ended badly");
+        }
+    });
+    Ok(Connection::Http1 { sender, proxy })
+}
+
+async fn speak_http2(stream: impl Stream) -> Result<Connection, BoxError> {
+    let mut builder = http2::Builder::new(TokioExecutor::new());
+    let (sender, connection) = builder.timer(TokioTimer::new()).handshake(stream).await?;
+    tokio::spawn(async move {
+        if let Err(error) = connection.await {
+            tracing::debug!(%error, "a connection ended badly");
+        }
+    });
+    let user = Arc::default();
+    Ok(Connection::Http2 { sender, user })
+}
+
+/// A connector that hands out a stream that is open already.
+struct Opened<T>(Option<T>);
+
+/// A stream can be used once.
+#[derive(Debug, thiserror::Error)]
+#[error("the stream is in use")]
+struct AlreadyTaken;
+
+impl<T> Service<Uri> for Opened<T> {
+    type Response = T;
+    type Error = AlreadyTaken;
+    type Future = std::future::Ready<Result<T, AlreadyTaken>>;
+
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), AlreadyTaken>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, _: Uri) -> Self::Future {
+        std::future::ready(self.0.take().ok_or(AlreadyTaken))
+    }
+}
