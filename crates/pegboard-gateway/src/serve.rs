@@ -12,6 +12,7 @@ mod gateway;
 mod listener;
 mod listeners;
 mod monitor;
+mod own_wakes;
 mod protected_resource;
 mod request_head;
 mod routes;

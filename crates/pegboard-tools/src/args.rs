@@ -16,6 +16,8 @@ mod json;
 mod key_value;
 mod node;
 #[cfg(feature = "validation")]
+mod plain_schema;
+#[cfg(feature = "validation")]
 mod problem;
 mod raw_fields;
 mod repair;

@@ -21,6 +21,7 @@ use tokio_util::sync::CancellationToken;
 use super::{
     activity::{Activity, Busy, IDLE_TIME},
     listeners::{Arrival, ClientStream},
+    own_wakes::OwnWakes,
     request_head::MAX_HEAD,
     site::Site,
     tls,
@@ -92,7 +93,8 @@ async fn serve_requests<S>(
     let halt = site.halt.clone();
     let mut halt = pin!(halt.cancelled());
     let (mut is_closing, mut is_halted) = (false, false);
-    let outcome = std::future::poll_fn(|cx| {
+    let own_wakes = OwnWakes::new();
+    let mut poll = |cx: &mut Context<'_>| {
         if let Poll::Ready(outcome) = serving.as_mut().poll(cx) {
             return Poll::Ready(outcome);
         }
@@ -112,7 +114,8 @@ async fn serve_requests<S>(
             }
         }
         activity.poll_expired(expiry.as_mut(), cx).map(Ok)
-    });
+    };
+    let outcome = std::future::poll_fn(|cx| own_wakes.poll(cx, &mut poll));
     match outcome.await {
         Err(error) => tracing::debug!(%error, "connection ended badly"),
         Ok(()) if activity.is_stalled() => {

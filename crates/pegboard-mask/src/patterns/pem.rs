@@ -1,8 +1,8 @@
 //! Finds PEM blocks, whole or truncated. The search is one pass, however many `BEGIN` lines have no `END`.
 
-use std::ops::Range;
+use std::{ops::Range, sync::LazyLock};
 
-use memchr::memmem;
+use memchr::memmem::{self, FinderRev};
 
 const BEGIN: &str = "-----BEGIN ";
 const END: &str = "-----END ";
@@ -22,6 +22,10 @@ pub(super) fn any_pem(text: &str) -> Vec<Range<usize>> {
 
 const PUTTY_LINES: &str = "Private-Lines:";
 const PUTTY_MAC: &str = "Private-MAC:";
+
+/// Searches backwards, which cost more to prepare than to run.
+static LAST_BEGIN: LazyLock<FinderRev<'static>> = LazyLock::new(|| FinderRev::new(BEGIN));
+static LAST_PUTTY_LINES: LazyLock<FinderRev<'static>> = LazyLock::new(|| FinderRev::new(PUTTY_LINES));
 
 /// The lines of private keys in PuTTY's format, and their checksums.
 pub(super) fn putty(text: &str) -> Vec<Range<usize>> {
@@ -203,12 +207,12 @@ impl OpenKey {
 
     /// Remembers whether a text ends within a private key.
     pub(crate) fn note(&mut self, text: &str) {
-        if let Some(begin) = memmem::rfind(text.as_bytes(), PUTTY_LINES.as_bytes())
+        if let Some(begin) = LAST_PUTTY_LINES.rfind(text)
             && !text[begin..].contains(PUTTY_MAC)
         {
             self.patience = Self::PATIENCE;
         }
-        let Some(begin) = memmem::rfind(text.as_bytes(), BEGIN.as_bytes()) else {
+        let Some(begin) = LAST_BEGIN.rfind(text) else {
             return;
         };
         let is_private = name_at(text, begin + BEGIN.len()).is_some_and(|name| text[name].contains("PRIVATE KEY"));

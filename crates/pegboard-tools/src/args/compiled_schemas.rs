@@ -53,7 +53,7 @@ impl CompiledSchema {
     fn get_or_compile(&self) -> &(Value, SchemaCheck) {
         self.compiled.get_or_init(|| {
             let tree = serde_json::from_str(&self.text).unwrap_or_default();
-            let check = SchemaCheck::compile(&tree);
+            let check = SchemaCheck::new(&tree);
             (tree, check)
         })
     }

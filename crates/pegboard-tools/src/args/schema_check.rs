@@ -1,4 +1,6 @@
-//! Checks values with a compiled schema.
+//! Checks values with a schema, which is compiled unless it is plain.
+
+use std::sync::OnceLock;
 
 use jsonschema::{PatternOptions, Validator};
 use serde_json::Value;
@@ -6,7 +8,7 @@ use serde_json::Value;
 use super::{
     arguments::Arguments,
     checked::{Checked, MAX_PROBLEMS, accept_unchecked},
-    coerce, json,
+    coerce, json, plain_schema,
     problem::{describe, is_unknown_argument},
     schema::{Subschema, display_name},
     validation_cost::{self, SchemaSize},
@@ -24,10 +26,17 @@ const MAX_PATTERNS_BYTES: usize = 8 << 20;
 const PART_BYTES: usize = 3 << 10;
 const PATTERN_BYTES: usize = 128 << 10;
 
-/// A compiled schema.
+/// A schema that values are checked with.
 pub(super) enum SchemaCheck {
     /// The schema allows everything.
     AllowsAll,
+    /// The schema is plain, so that it is compiled only for a value that may be invalid.
+    Plain {
+        size: SchemaSize,
+        /// An estimate of the memory it takes once it is compiled.
+        bytes: usize,
+        compiled: OnceLock<Box<SchemaCheck>>,
+    },
     Ready {
         validator: Box<Validator>,
         size: SchemaSize,
@@ -39,12 +48,26 @@ pub(super) enum SchemaCheck {
 }
 
 impl SchemaCheck {
-    /// Compiles a schema.
-    pub(super) fn compile(schema: &Value) -> Self {
+    /// Prepares a schema, and compiles it unless it is plain.
+    pub(super) fn new(schema: &Value) -> Self {
         if allows_every_object(schema) {
             return Self::AllowsAll;
         }
         let stats = SchemaStats::measure(schema);
+        if stats.parts <= MAX_PARTS && plain_schema::is_plain(schema) {
+            return Self::Plain {
+                size: SchemaSize {
+                    parts: validation_cost::parts(schema),
+                    has_references: false,
+                },
+                bytes: stats.bytes(),
+                compiled: OnceLock::new(),
+            };
+        }
+        Self::compile(schema, &stats)
+    }
+
+    fn compile(schema: &Value, stats: &SchemaStats<'_>) -> Self {
         if stats.parts > MAX_PARTS {
             return Self::Unusable(format!("it consists of more than {MAX_PARTS} schemas"));
         }
@@ -68,7 +91,7 @@ impl SchemaCheck {
                     parts: validation_cost::parts(schema),
                     has_references: stats.references > 0,
                 },
-                bytes: stats.parts * PART_BYTES + stats.patterns * PATTERN_BYTES,
+                bytes: stats.bytes(),
             },
             Err(error) => {
                 let text: String = error
@@ -86,14 +109,14 @@ impl SchemaCheck {
     pub(super) fn unusable(&self) -> Option<&str> {
         match self {
             Self::Unusable(why) => Some(why),
-            Self::AllowsAll | Self::Ready { .. } => None,
+            Self::AllowsAll | Self::Plain { .. } | Self::Ready { .. } => None,
         }
     }
 
     /// An estimate of the memory it takes.
     pub(super) fn bytes(&self) -> usize {
         match self {
-            Self::Ready { bytes, .. } => *bytes,
+            Self::Plain { bytes, .. } | Self::Ready { bytes, .. } => *bytes,
             Self::AllowsAll | Self::Unusable(_) => 0,
         }
     }
@@ -108,6 +131,17 @@ impl SchemaCheck {
                     "the arguments were not checked: the tool's schema cannot be used: {why}"
                 )];
                 return accept_unchecked(given, notes);
+            }
+            Self::Plain { size, compiled, .. } => {
+                let is_known = json::value(given).is_ok_and(|value| {
+                    validation_cost::is_bounded(schema, *size, &value) && plain_schema::accepts(schema, &value)
+                });
+                let coerces = matches!(mode, Check::Relaxed | Check::Coerce);
+                if is_known && !(coerces && coerce::may_have_fraction(given.as_raw().get())) {
+                    return Ok(Checked::default());
+                }
+                let compiled = compiled.get_or_init(|| compile_plain(schema));
+                return compiled.arguments(schema, given, mode);
             }
             Self::Ready { validator, size, .. } => (validator, *size),
         };
@@ -154,14 +188,26 @@ impl SchemaCheck {
 
     /// Validates structured output. Returns a sentence for each problem.
     pub(super) fn structured_output(&self, schema: &Value, value: &Value) -> Vec<String> {
-        let Self::Ready { validator, size, .. } = self else {
-            return Vec::new();
+        let (validator, size) = match self {
+            Self::AllowsAll | Self::Unusable(_) => return Vec::new(),
+            Self::Plain { size, compiled, .. } => {
+                if !validation_cost::is_bounded(schema, *size, value) || plain_schema::accepts(schema, value) {
+                    return Vec::new();
+                }
+                let compiled = compiled.get_or_init(|| compile_plain(schema));
+                return compiled.structured_output(schema, value);
+            }
+            Self::Ready { validator, size, .. } => (validator, size),
         };
         if !validation_cost::is_bounded(schema, *size, value) || validator.is_valid(value) {
             return Vec::new();
         }
         problems(validator, value, Subschema::root(schema), false).0
     }
+}
+
+fn compile_plain(schema: &Value) -> Box<SchemaCheck> {
+    Box::new(SchemaCheck::compile(schema, &SchemaStats::measure(schema)))
 }
 
 /// Returns the problems and, if unknown arguments are tolerated, those separately.
@@ -230,6 +276,11 @@ impl<'s> SchemaStats<'s> {
         };
         stats.count(root);
         stats
+    }
+
+    /// An estimate of the memory that the compiled schema takes.
+    fn bytes(&self) -> usize {
+        self.parts * PART_BYTES + self.patterns * PATTERN_BYTES
     }
 
     fn count(&mut self, value: &'s Value) {

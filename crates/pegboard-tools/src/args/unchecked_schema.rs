@@ -12,7 +12,7 @@ use pegboard_config::Check;
 pub(super) struct SchemaCheck;
 
 impl SchemaCheck {
-    pub(super) fn compile(_: &Value) -> Self {
+    pub(super) fn new(_: &Value) -> Self {
         Self
     }
 

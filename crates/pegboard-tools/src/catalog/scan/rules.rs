@@ -310,7 +310,8 @@ const STEMS: &[&str] = &[
 static FINDER: LazyLock<Option<AhoCorasick>> = LazyLock::new(|| {
     let builder = AhoCorasick::builder()
         .ascii_case_insensitive(true)
-        .kind(Some(AhoCorasickKind::DFA))
+        // Its tables are made in a quarter of the time of a DFA's, which is what a start with few tools waits for.
+        .kind(Some(AhoCorasickKind::ContiguousNFA))
         .build(STEMS);
     builder.ok()
 });

@@ -1,0 +1,154 @@
+//! [`OwnWakes`]: polls a future again at once if it wakes itself.
+//!
+//! hyper wakes the task of a connection from within its poll, for example when the body of a request is asked for. Through the scheduler that takes
+//! a place in the queue, wakes another worker to take it over, and moves the connection there: more than all the rest of a call.
+
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicU8, Ordering},
+    },
+    task::{Context, Poll, Wake, Waker},
+};
+
+use futures_util::task::AtomicWaker;
+
+/// How often a future is polled in a row before other tasks get their turn.
+const MAX_IN_A_ROW: u32 = 16;
+
+/// The future is not polled, so a wake goes to its task.
+const RESTING: u8 = 0;
+/// The future is polled and was not woken since.
+const POLLED: u8 = 1;
+/// The future was woken while it was polled.
+const WOKEN: u8 = 2;
+
+/// Keeps the wakes of one task that come while it runs.
+pub(super) struct OwnWakes {
+    state: Arc<WakeState>,
+    waker: Waker,
+}
+
+struct WakeState {
+    phase: AtomicU8,
+    task: AtomicWaker,
+}
+
+impl OwnWakes {
+    pub(super) fn new() -> Self {
+        let state = Arc::new(WakeState {
+            phase: AtomicU8::new(RESTING),
+            task: AtomicWaker::new(),
+        });
+        Self {
+            waker: state.clone().into(),
+            state,
+        }
+    }
+
+    /// Calls `poll` until it is ready, or was not woken while it ran. It must not be called again after it was ready.
+    pub(super) fn poll<T>(
+        &self,
+        context: &mut Context<'_>,
+        mut poll: impl FnMut(&mut Context<'_>) -> Poll<T>,
+    ) -> Poll<T> {
+        self.state.task.register(context.waker());
+        let phase = &self.state.phase;
+        for _ in 0..MAX_IN_A_ROW {
+            phase.store(POLLED, Ordering::Release);
+            let polled = poll(&mut Context::from_waker(&self.waker));
+            let rests = || phase.compare_exchange(POLLED, RESTING, Ordering::AcqRel, Ordering::Acquire);
+            if polled.is_ready() || rests().is_ok() {
+                return polled;
+            }
+        }
+        phase.store(RESTING, Ordering::Release);
+        context.waker().wake_by_ref();
+        Poll::Pending
+    }
+}
+
+impl Wake for WakeState {
+    fn wake(self: Arc<Self>) {
+        self.wake_by_ref();
+    }
+
+    fn wake_by_ref(self: &Arc<Self>) {
+        let noted = self
+            .phase
+            .compare_exchange(POLLED, WOKEN, Ordering::AcqRel, Ordering::Acquire);
+        if noted == Err(RESTING) {
+            self.task.wake();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::AtomicU32;
+
+    use super::*;
+
+    #[derive(Default)]
+    struct Counted(AtomicU32);
+
+    impl Wake for Counted {
+        fn wake(self: Arc<Self>) {
+            self.0.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    fn wakes(counted: &Counted) -> u32 {
+        counted.0.load(Ordering::Relaxed)
+    }
+
+    #[test]
+    fn a_future_that_wakes_itself_is_polled_again_without_its_task_being_woken() {
+        let (counted, own, mut polls) = (Arc::new(Counted::default()), OwnWakes::new(), 0);
+        let task = Waker::from(counted.clone());
+        let polled = own.poll(&mut Context::from_waker(&task), |context| {
+            polls += 1;
+            if polls < 3 {
+                context.waker().wake_by_ref();
+            }
+            Poll::<()>::Pending
+        });
+        assert_eq!((polled, polls, wakes(&counted)), (Poll::Pending, 3, 0));
+    }
+
+    #[test]
+    fn other_wakes_reach_the_task() {
+        let (counted, own) = (Arc::new(Counted::default()), OwnWakes::new());
+        let (task, mut kept) = (Waker::from(counted.clone()), None);
+        let polled = own.poll(&mut Context::from_waker(&task), |context| {
+            kept = Some(context.waker().clone());
+            Poll::<()>::Pending
+        });
+        assert_eq!((polled, wakes(&counted)), (Poll::Pending, 0));
+        kept.unwrap().wake();
+        assert_eq!(wakes(&counted), 1);
+    }
+
+    #[test]
+    fn a_future_that_always_wakes_itself_leaves_room_for_others() {
+        let (counted, own, mut polls) = (Arc::new(Counted::default()), OwnWakes::new(), 0);
+        let task = Waker::from(counted.clone());
+        let polled = own.poll(&mut Context::from_waker(&task), |context| {
+            polls += 1;
+            context.waker().wake_by_ref();
+            Poll::<()>::Pending
+        });
+        assert_eq!((polled, polls, wakes(&counted)), (Poll::Pending, MAX_IN_A_ROW, 1));
+    }
+
+    #[test]
+    fn a_future_that_is_ready_is_not_polled_again() {
+        let (own, mut polls) = (OwnWakes::new(), 0);
+        let polled = own.poll(&mut Context::from_waker(Waker::noop()), |context| {
+            polls += 1;
+            context.waker().wake_by_ref();
+            Poll::Ready(7)
+        });
+        assert_eq!((polled, polls), (Poll::Ready(7), 1));
+    }
+}
