@@ -15,7 +15,9 @@ pub mod explore;
 mod broadcast_stream;
 mod catch_panic;
 mod locks;
+mod own_wakes;
 
 pub use broadcast_stream::BroadcastStream;
 pub use catch_panic::{Panicked, catch, catch_now};
 pub use locks::{Mutex, MutexGuard, RwLock, RwLockReadGuard, RwLockWriteGuard};
+pub use own_wakes::OwnWakes;

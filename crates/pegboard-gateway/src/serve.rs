@@ -12,7 +12,6 @@ mod gateway;
 mod listener;
 mod listeners;
 mod monitor;
-mod own_wakes;
 mod protected_resource;
 mod request_head;
 mod routes;

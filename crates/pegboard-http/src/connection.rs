@@ -1,14 +1,25 @@
 //! An open connection, and how requests are written on it.
 
-use std::sync::Arc;
+use std::{
+    fmt,
+    pin::{Pin, pin},
+    sync::Arc,
+    task::{Context, Poll},
+    time::Duration,
+};
 
 use http::{HeaderValue, Request, header};
+use http_body::{Body as _, Frame};
 use hyper::{
     body::Incoming,
     client::conn::{TrySendError, http1, http2},
 };
+use pegboard_base::sync::OwnWakes;
 
 use crate::{Body, Target};
+
+/// How long closing a connection may take.
+const CLOSE_TIME: Duration = Duration::from_secs(1);
 
 /// An open connection.
 #[derive(Debug)]
@@ -16,15 +27,23 @@ pub(crate) enum Connection {
     /// One request at a time.
     Http1 {
         sender: http1::SendRequest<Body>,
+        driver: Driver,
         /// Set if it leads to a proxy, which reads the whole URL from each request.
         proxy: Option<ToProxy>,
     },
-    /// Many requests at a time. Clones share the connection.
+    /// Many requests at a time. Clones share the connection, which has a task of its own.
     Http2 {
         sender: http2::SendRequest<Body>,
         /// Held by each handle, so that their number is known.
         user: Arc<()>,
     },
+}
+
+/// Reads and writes a connection of HTTP/1.1. It is polled with the request that uses the connection, so that neither waits for another task.
+pub(crate) struct Driver {
+    /// `None` once the connection has ended.
+    connection: Option<Pin<Box<dyn Future<Output = hyper::Result<()>> + Send>>>,
+    own_wakes: OwnWakes,
 }
 
 /// What a proxy wants in each request.
@@ -55,7 +74,7 @@ impl Connection {
 
     pub(crate) fn is_closed(&self) -> bool {
         match self {
-            Self::Http1 { sender, .. } => sender.is_closed(),
+            Self::Http1 { sender, driver, .. } => driver.connection.is_none() || sender.is_closed(),
             Self::Http2 { sender, .. } => sender.is_closed(),
         }
     }
@@ -63,7 +82,11 @@ impl Connection {
     /// Waits until the connection can take a request. Returns `false` if it is closed.
     pub(crate) async fn ready(&mut self) -> bool {
         match self {
-            Self::Http1 { sender, .. } => sender.ready().await.is_ok(),
+            Self::Http1 { sender, driver, .. } => {
+                let ready = driver.run_with(|context| sender.poll_ready(context)).await;
+                // Polling the connection is what finds out that the server has closed it.
+                ready.is_ok() && driver.connection.is_some()
+            }
             Self::Http2 { sender, .. } => sender.ready().await.is_ok(),
         }
     }
@@ -75,7 +98,7 @@ impl Connection {
         target: &Target,
     ) -> Result<http::Response<Incoming>, TrySendError<Request<Body>>> {
         match self {
-            Self::Http1 { sender, proxy } => {
+            Self::Http1 { sender, driver, proxy } => {
                 let uri = match proxy {
                     None => &target.path,
                     Some(_) => &target.absolute,
@@ -86,12 +109,82 @@ impl Connection {
                 if let Some(authorization) = proxy.as_ref().and_then(|proxy| proxy.authorization.as_ref()) {
                     headers.insert(header::PROXY_AUTHORIZATION, authorization.clone());
                 }
-                sender.try_send_request(request).await
+                // Handed over when it is polled first, because that wakes the connection.
+                let mut sending = pin!(async { sender.try_send_request(request).await });
+                driver.run_with(|context| sending.as_mut().poll(context)).await
             }
             Self::Http2 { sender, .. } => {
                 request.uri_mut().clone_from(&target.absolute);
                 sender.try_send_request(request).await
             }
         }
+    }
+
+    /// Polls the body of a response on this connection.
+    pub(crate) fn poll_body(
+        &mut self,
+        body: &mut Incoming,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<hyper::Result<Frame<bytes::Bytes>>>> {
+        let mut poll = |context: &mut Context<'_>| Pin::new(&mut *body).poll_frame(context);
+        match self {
+            Self::Http1 { driver, .. } => driver.poll_with(context, poll),
+            Self::Http2 { .. } => poll(context),
+        }
+    }
+}
+
+impl Driver {
+    pub(crate) fn new(connection: impl Future<Output = hyper::Result<()>> + Send + 'static) -> Self {
+        Self {
+            connection: Some(Box::pin(connection)),
+            own_wakes: OwnWakes::new(),
+        }
+    }
+
+    /// Waits for what the connection brings about.
+    async fn run_with<T>(&mut self, mut poll: impl FnMut(&mut Context<'_>) -> Poll<T>) -> T {
+        std::future::poll_fn(|context| self.poll_with(context, &mut poll)).await
+    }
+
+    /// Polls the connection, and what it brings about.
+    fn poll_with<T>(
+        &mut self,
+        context: &mut Context<'_>,
+        mut poll: impl FnMut(&mut Context<'_>) -> Poll<T>,
+    ) -> Poll<T> {
+        let connection = &mut self.connection;
+        self.own_wakes.poll(context, |context| {
+            if let Some(running) = connection
+                && let Poll::Ready(ended) = running.as_mut().poll(context)
+            {
+                // The request is told on its own why it failed.
+                if let Err(error) = ended {
+                    tracing::debug!(%error, "a connection ended badly");
+                }
+                *connection = None;
+            }
+            poll(context)
+        })
+    }
+}
+
+/// Closes the connection as its protocol wants it: TLS says goodbye.
+impl Drop for Driver {
+    fn drop(&mut self) {
+        if let Some(connection) = self.connection.take()
+            && let Ok(runtime) = tokio::runtime::Handle::try_current()
+        {
+            // Nobody sends requests any more, so it ends by itself.
+            runtime.spawn(tokio::time::timeout(CLOSE_TIME, connection));
+        }
+    }
+}
+
+impl fmt::Debug for Driver {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Driver")
+            .field("is_open", &self.connection.is_some())
+            .finish_non_exhaustive()
     }
 }

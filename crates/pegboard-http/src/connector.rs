@@ -28,7 +28,7 @@ use tower_service::Service;
 
 use crate::{
     Error, Target,
-    connection::{Connection, ToProxy},
+    connection::{Connection, Driver, ToProxy},
     error::BoxError,
     is_this_machine,
     resolver::Resolver,
@@ -191,13 +191,8 @@ async fn encrypt<T: Stream>(
 
 async fn speak_http1(stream: impl Stream, proxy: Option<ToProxy>) -> Result<Connection, BoxError> {
     let (sender, connection) = http1::handshake(stream).await?;
-    tokio::spawn(async move {
-        // Each request is told on its own why it failed.
-        if let Err(error) = connection.await {
-            tracing::debug!(%error, "a connection ended badly");
-        }
-    });
-    Ok(Connection::Http1 { sender, proxy })
+    let driver = Driver::new(connection);
+    Ok(Connection::Http1 { sender, driver, proxy })
 }
 
 async fn speak_http2(stream: impl Stream) -> Result<Connection, BoxError> {

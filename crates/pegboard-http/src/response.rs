@@ -110,7 +110,10 @@ impl Response {
     }
 
     fn poll_frame(&mut self, context: &mut Context<'_>) -> Poll<Option<hyper::Result<Frame<Bytes>>>> {
-        let frame = Pin::new(&mut self.body).poll_frame(context);
+        let frame = match &mut self.connection {
+            Some(held) => held.connection.poll_body(&mut self.body, context),
+            None => Pin::new(&mut self.body).poll_frame(context),
+        };
         match &frame {
             Poll::Ready(Some(Err(_))) => self.connection = None,
             Poll::Ready(Some(Ok(_))) => self.release_if_ended(),

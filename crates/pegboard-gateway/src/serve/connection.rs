@@ -11,6 +11,7 @@ use bytes::Bytes;
 use http_body::{Body, Frame, SizeHint};
 use hyper::{Request, body::Incoming, server::conn::http1, service::service_fn};
 use hyper_util::rt::TokioIo;
+use pegboard_base::sync::OwnWakes;
 use tokio::{
     io::{AsyncRead, AsyncWrite},
     sync::OwnedSemaphorePermit,
@@ -21,7 +22,6 @@ use tokio_util::sync::CancellationToken;
 use super::{
     activity::{Activity, Busy, IDLE_TIME},
     listeners::{Arrival, ClientStream},
-    own_wakes::OwnWakes,
     request_head::MAX_HEAD,
     site::Site,
     tls,

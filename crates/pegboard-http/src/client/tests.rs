@@ -120,7 +120,8 @@ async fn a_connection_that_the_server_closed_is_replaced() {
     };
     let asking = async {
         post(&client, &target, "one").await;
-        while client.pool.has_open() {
+        while let Some(connection) = client.pool.take().await {
+            client.pool.keep(connection);
             tokio::task::yield_now().await;
         }
         post(&client, &target, "two").await;

@@ -4,14 +4,14 @@
 //! a place in the queue, wakes another worker to take it over, and moves the connection there: more than all the rest of a call.
 
 use std::{
-    sync::{
-        Arc,
-        atomic::{AtomicU8, Ordering},
-    },
+    fmt,
+    sync::Arc,
     task::{Context, Poll, Wake, Waker},
 };
 
 use futures_util::task::AtomicWaker;
+
+use super::atomic::{AtomicU8, Ordering};
 
 /// How often a future is polled in a row before other tasks get their turn.
 const MAX_IN_A_ROW: u32 = 16;
@@ -23,8 +23,8 @@ const POLLED: u8 = 1;
 /// The future was woken while it was polled.
 const WOKEN: u8 = 2;
 
-/// Keeps the wakes of one task that come while it runs.
-pub(super) struct OwnWakes {
+/// Keeps the wakes of a future that come while it is polled.
+pub struct OwnWakes {
     state: Arc<WakeState>,
     waker: Waker,
 }
@@ -35,7 +35,8 @@ struct WakeState {
 }
 
 impl OwnWakes {
-    pub(super) fn new() -> Self {
+    /// For a future that is not polled yet.
+    pub fn new() -> Self {
         let state = Arc::new(WakeState {
             phase: AtomicU8::new(RESTING),
             task: AtomicWaker::new(),
@@ -46,25 +47,37 @@ impl OwnWakes {
         }
     }
 
-    /// Calls `poll` until it is ready, or was not woken while it ran. It must not be called again after it was ready.
-    pub(super) fn poll<T>(
-        &self,
-        context: &mut Context<'_>,
-        mut poll: impl FnMut(&mut Context<'_>) -> Poll<T>,
-    ) -> Poll<T> {
+    /// Calls `poll` until it is ready, or was not woken while it ran. Later wakes go to the task of `context`.
+    pub fn poll<T>(&self, context: &mut Context<'_>, mut poll: impl FnMut(&mut Context<'_>) -> Poll<T>) -> Poll<T> {
         self.state.task.register(context.waker());
         let phase = &self.state.phase;
         for _ in 0..MAX_IN_A_ROW {
             phase.store(POLLED, Ordering::Release);
             let polled = poll(&mut Context::from_waker(&self.waker));
             let rests = || phase.compare_exchange(POLLED, RESTING, Ordering::AcqRel, Ordering::Acquire);
-            if polled.is_ready() || rests().is_ok() {
+            if polled.is_ready() {
+                phase.store(RESTING, Ordering::Release);
+                return polled;
+            }
+            if rests().is_ok() {
                 return polled;
             }
         }
         phase.store(RESTING, Ordering::Release);
         context.waker().wake_by_ref();
         Poll::Pending
+    }
+}
+
+impl Default for OwnWakes {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl fmt::Debug for OwnWakes {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("OwnWakes").finish_non_exhaustive()
     }
 }
 
@@ -85,7 +98,7 @@ impl Wake for WakeState {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::atomic::AtomicU32;
+    use crate::sync::atomic::AtomicU32;
 
     use super::*;
 
