@@ -371,8 +371,11 @@ async fn proofs_follow_the_clock_of_a_server_that_is_ahead() {
     let board = site.signed_in("alice").await;
     let tools = board.toolset();
     assert_greeted(&hello(&tools).await);
+    // An attempt to connect that the sign-in overtakes may have been refused as well.
+    let refused = with_token(&site).1;
+    assert!((1..=2).contains(&refused), "{refused}");
     assert_greeted(&hello(&tools).await);
-    assert_eq!(with_token(&site).1, 1);
+    assert_eq!(with_token(&site).1, refused);
     assert_eq!(site.issuer.token_requests("refresh_token"), 0);
     board.shutdown().await;
 }
