@@ -177,7 +177,8 @@ impl CheckedHttp {
             Message::Get | Message::Probe { .. } => REQUEST_TIMEOUT,
             Message::Post { .. } => CHANGE_TIMEOUT,
         };
-        match tokio::time::timeout(limit, self.follow(trust, url, message)).await {
+        // Boxed: whoever waits for a request does not carry its size.
+        match tokio::time::timeout(limit, Box::pin(self.follow(trust, url, message))).await {
             Ok(result) => result,
             Err(_) => Err(HttpError::failed(
                 url,

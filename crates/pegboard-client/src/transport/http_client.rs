@@ -230,7 +230,7 @@ impl HttpClient {
         &self,
         target: &Arc<Target>,
         mut request: HttpRequest<'_>,
-        prove: Option<&(dyn Fn(&Url) -> Result<HeaderValue, WireFailure> + Sync)>,
+        prove: Option<&Prove<'_>>,
     ) -> Result<Response, WireFailure> {
         let mut target = target.clone();
         let mut is_redirected = false;
@@ -260,6 +260,9 @@ impl HttpClient {
         Err(redirect_failure("the server redirects in a circle"))
     }
 }
+
+/// Makes the header with which a request to a URL proves the possession of a key.
+type Prove<'a> = dyn Fn(&Url) -> Result<HeaderValue, WireFailure> + Sync + 'a;
 
 /// A request that may have to be sent more than once.
 #[derive(Clone)]

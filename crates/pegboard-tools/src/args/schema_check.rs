@@ -35,7 +35,7 @@ pub(super) enum SchemaCheck {
         size: SchemaSize,
         /// An estimate of the memory it takes once it is compiled.
         bytes: usize,
-        compiled: OnceLock<Box<SchemaCheck>>,
+        compiled: OnceLock<Box<Self>>,
     },
     Ready {
         validator: Box<Validator>,
