@@ -7,7 +7,7 @@ use std::{
     time::Duration,
 };
 
-use http::{HeaderValue, Uri, uri::Scheme};
+use http::{Uri, uri::Scheme};
 use hyper::{
     client::conn::{http1, http2},
     rt::{Read, Write},
@@ -99,39 +99,35 @@ impl Connector {
     async fn open(&self) -> Result<Connection, BoxError> {
         let mut tcp = self.tcp.clone();
         let Some(proxy) = &self.proxy else {
-            let stream = tcp.call(self.origin.clone()).await?;
+            let stream = Box::new(tcp.call(self.origin.clone()).await?);
             return self.speak(stream, None).await;
         };
-        let stream = tcp.call(proxy.uri().clone()).await?;
+        let mut stream: BoxedStream = Box::new(tcp.call(proxy.uri().clone()).await?);
         if proxy.uri().scheme() == Some(&Scheme::HTTPS) {
             let mut tls = ClientConfig::clone(&self.tls);
             tls.alpn_protocols.clear();
-            let (stream, _) = encrypt(stream, Arc::new(tls), proxy.uri()).await?;
-            Box::pin(self.open_through(proxy, stream)).await
-        } else {
-            Box::pin(self.open_through(proxy, stream)).await
+            (stream, _) = encrypt(stream, Arc::new(tls), proxy.uri()).await?;
         }
+        self.open_through(proxy, stream).await
     }
 
     /// Opens a connection over a stream to a proxy.
-    async fn open_through<T: Stream>(&self, proxy: &Intercept, stream: T) -> Result<Connection, BoxError> {
-        let stream = Opened(Some(stream));
+    async fn open_through(&self, proxy: &Intercept, stream: BoxedStream) -> Result<Connection, BoxError> {
         let authorization = proxy.basic_auth().cloned();
         match proxy.uri().scheme_str() {
             Some("http" | "https") if self.origin.scheme() == Some(&Scheme::HTTP) => {
-                let Opened(stream) = stream;
-                let stream = stream.ok_or(AlreadyTaken)?;
-                self.speak(stream, Some(authorization)).await
+                self.speak(stream, Some(ToProxy { authorization })).await
             }
             Some("http" | "https") => {
-                let mut tunnel = Tunnel::new(proxy.uri().clone(), stream);
+                let mut tunnel = Tunnel::new(proxy.uri().clone(), Opened(Some(stream)));
                 if let Some(authorization) = authorization {
                     tunnel = tunnel.with_auth(authorization);
                 }
                 self.speak(tunnel.call(self.origin.clone()).await?, None).await
             }
             Some(scheme @ ("socks5" | "socks5h")) => {
-                let mut socks = SocksV5::new(proxy.uri().clone(), stream).local_dns(scheme == "socks5");
+                let opened = Opened(Some(stream));
+                let mut socks = SocksV5::new(proxy.uri().clone(), opened).local_dns(scheme == "socks5");
                 if let Some((user, password)) = proxy.raw_auth() {
                     socks = socks.with_auth(user.to_owned(), password.to_owned());
                 }
@@ -145,10 +141,10 @@ impl Connector {
         }
     }
 
-    /// Begins HTTP on a stream that leads to the origin, or to a proxy that takes its requests, with an authorization perhaps.
-    async fn speak<T: Stream>(&self, stream: T, proxy: Option<Option<HeaderValue>>) -> Result<Connection, BoxError> {
+    /// Begins HTTP on a stream that leads to the origin, or to a proxy that takes its requests.
+    async fn speak(&self, stream: BoxedStream, proxy: Option<ToProxy>) -> Result<Connection, BoxError> {
         if self.origin.scheme() != Some(&Scheme::HTTPS) {
-            return speak_http1(stream, proxy.map(|authorization| ToProxy { authorization })).await;
+            return speak_http1(stream, proxy).await;
         }
         let (stream, protocol) = encrypt(stream, self.tls.clone(), &self.origin).await?;
         match protocol.as_deref() {
@@ -167,17 +163,19 @@ impl fmt::Debug for Connector {
     }
 }
 
-/// A stream to the other side, whatever it leads through.
-trait Stream: Read + Write + Unpin + Send + 'static {}
+/// A stream to the other side, whatever it leads through. Boxed, so that HTTP is compiled for one kind of stream only.
+type BoxedStream = Box<dyn Stream>;
 
-impl<T: Read + Write + Unpin + Send + 'static> Stream for T {}
+trait Stream: Read + Write + Unpin + Send {}
+
+impl<T: Read + Write + Unpin + Send> Stream for T {}
 
 /// Begins TLS. Also returns the protocol that the server has chosen.
-async fn encrypt<T: Stream>(
-    stream: T,
+async fn encrypt(
+    stream: BoxedStream,
     tls: Arc<ClientConfig>,
     to: &Uri,
-) -> Result<(impl Stream, Option<Vec<u8>>), BoxError> {
+) -> Result<(BoxedStream, Option<Vec<u8>>), BoxError> {
     let host = to.host().unwrap_or_default();
     let host = host
         .strip_prefix('[')
@@ -186,16 +184,16 @@ async fn encrypt<T: Stream>(
     let name = ServerName::try_from(host.to_owned())?;
     let stream = TlsConnector::from(tls).connect(name, TokioIo::new(stream)).await?;
     let protocol = stream.get_ref().1.alpn_protocol().map(<[u8]>::to_vec);
-    Ok((TokioIo::new(stream), protocol))
+    Ok((Box::new(TokioIo::new(stream)), protocol))
 }
 
-async fn speak_http1(stream: impl Stream, proxy: Option<ToProxy>) -> Result<Connection, BoxError> {
+async fn speak_http1(stream: BoxedStream, proxy: Option<ToProxy>) -> Result<Connection, BoxError> {
     let (sender, connection) = http1::handshake(stream).await?;
     let driver = Driver::new(connection);
     Ok(Connection::Http1 { sender, driver, proxy })
 }
 
-async fn speak_http2(stream: impl Stream) -> Result<Connection, BoxError> {
+async fn speak_http2(stream: BoxedStream) -> Result<Connection, BoxError> {
     let mut builder = http2::Builder::new(TokioExecutor::new());
     let (sender, connection) = builder.timer(TokioTimer::new()).handshake(stream).await?;
     tokio::spawn(async move {
