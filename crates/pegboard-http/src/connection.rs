@@ -169,7 +169,7 @@ impl Driver {
     }
 }
 
-/// Closes the connection as its protocol wants it: TLS says goodbye.
+/// Closes the connection in the way of its protocol, such as with the last record of TLS.
 impl Drop for Driver {
     fn drop(&mut self) {
         if let Some(connection) = self.connection.take()

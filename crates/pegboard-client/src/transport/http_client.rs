@@ -5,7 +5,9 @@ mod request_error;
 mod response;
 
 pub(super) use mcp_headers::mcp_headers;
-pub(super) use request_error::{before_response, request_failure};
+pub(super) use request_error::before_response;
+#[cfg(feature = "sse")]
+pub(super) use request_error::request_failure;
 pub(super) use response::{
     InSession, MediaType, next_chunk, no_room, read_body, reject_compressed, status_failure, unexpected_type,
 };
