@@ -1,6 +1,6 @@
-//! Opens a board with servers, lists their tools and makes calls, for weighing whole paths: `paths SERVERS TIMES BYTES COMMAND...`. Each server
-//! is the command with its number, or the URL that stands there, and has tools that return as many bytes as their argument `n` says. Prints the
-//! resident memory in kB.
+//! Opens a board with stdio servers, lists their tools and makes calls, for weighing whole paths: `paths SERVERS TIMES BYTES COMMAND...`. Each
+//! server is the command with its number, and has tools that return as many bytes as their argument `n` says. Prints the resident memory
+//! in kB.
 //!
 //! The servers are children of this program and not of a guard, because valgrind cannot execute the program that it runs again.
 
@@ -21,10 +21,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let (servers, times, bytes): (u32, u32, usize) = (servers.parse()?, times.parse()?, bytes.parse()?);
     let command = command.join(" ");
     let sources: Vec<Source> = (0..servers)
-        .map(|number| match command.starts_with("http://") {
-            true => Source::server(format!("s{number:02}={command}")),
-            false => Source::server(format!("s{number:02}={command} {number}")),
-        })
+        .map(|number| Source::server(format!("s{number:02}={command} {number}")))
         .collect();
     let mut config = Config::load(&sources, &Env::process()).readable()?;
     for server in config.servers.values_mut() {

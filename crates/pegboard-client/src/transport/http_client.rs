@@ -172,7 +172,7 @@ impl HttpClient {
             .await
     }
 
-    /// Sends a request with the program's credential, and once more with another one if the server refuses that.
+    /// Sends a request with the program's credential, if there is one, and once more with another one if the server refuses that.
     async fn send(&self, target: &Arc<Target>, request: HttpRequest<'_>) -> Result<Response, WireFailure> {
         if let Some(files) = &self.certificate_files
             && files.begin_check()
@@ -180,9 +180,19 @@ impl HttpClient {
             // Boxed: other requests do not carry its size.
             Box::pin(files.refresh()).await;
         }
-        let Some(credentials) = &self.credentials else {
-            return self.follow(target, request, None).await;
-        };
+        match &self.credentials {
+            None => self.follow(target, request, None).await,
+            // Boxed: requests without a credential do not carry its size.
+            Some(credentials) => Box::pin(self.send_with_credential(target, request, credentials)).await,
+        }
+    }
+
+    async fn send_with_credential(
+        &self,
+        target: &Arc<Target>,
+        request: HttpRequest<'_>,
+        credentials: &ConnectionCredentials,
+    ) -> Result<Response, WireFailure> {
         let issued = credentials.get_or_renew().await?;
         let response = self.send_with(target, request.clone(), (credentials, &issued)).await?;
         if !credentials.is_refusal(response.status(), response.headers()) {
@@ -241,10 +251,9 @@ impl HttpClient {
                 request.headers.insert(PROOF_HEADER, prove(target.url())?);
             }
             let (method, headers) = (request.method.clone(), request.headers.clone());
-            let sent = self
-                .client
-                .send(method, &target, headers, request.body(is_redirected))
-                .await;
+            // Boxed, because the future that waits for this is moved when its task is spawned.
+            let sending = Box::pin(self.client.send(method, &target, headers, request.body(is_redirected)));
+            let sent = sending.await;
             target = match sent {
                 Ok(response) => match redirect(&response)? {
                     None => return Ok(response),

@@ -89,6 +89,7 @@ impl HttpSession {
         self.state.lock().over
     }
 
+    // What not every response needs is boxed, because the future is moved when its task is spawned.
     async fn post(
         &self,
         body: Vec<u8>,
@@ -116,7 +117,7 @@ impl HttpSession {
             } else {
                 InSession::No
             };
-            return Err(http_client::status_failure(response, in_session).await);
+            return Err(Box::pin(http_client::status_failure(response, in_session)).await);
         }
         if envelope.modern.is_none() {
             self.store_session_id(response.headers())?;
@@ -136,14 +137,14 @@ impl HttpSession {
                 }
             }
             // Streams of the modern era cannot be resumed.
-            MediaType::Events if envelope.modern.is_some() => self.read_response(response, id).await,
-            MediaType::Events => self.read_resumable_response(response, id).await,
+            MediaType::Events if envelope.modern.is_some() => Box::pin(self.read_response(response, id)).await,
+            MediaType::Events => Box::pin(self.read_resumable_response(response, id)).await,
             MediaType::None => {
                 let text = "the server took the request and gave no answer";
                 Err(WireFailure::new(FailureKind::ConnectionLost, Sent::Maybe, text))
             }
             other @ MediaType::Other(_) => {
-                Err(http_client::unexpected_type(other, "JSON or an event stream", response).await)
+                Err(Box::pin(http_client::unexpected_type(other, "JSON or an event stream", response)).await)
             }
         }
     }
