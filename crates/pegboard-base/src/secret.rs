@@ -4,11 +4,13 @@ mod decide;
 mod forms;
 mod names;
 mod stored;
+mod userinfo;
 
 pub use decide::is_secret;
 pub use forms::{is_random, is_token_like};
 pub use names::{mentions_secret, names_secret};
 pub use stored::WithSecrets;
+pub use userinfo::take_userinfo;
 
 use std::{convert::Infallible, fmt, sync::Arc};
 

@@ -15,7 +15,9 @@ use crate::{
     response::Held,
 };
 
-const USER_AGENT: HeaderValue = HeaderValue::from_static(concat!("pegboard/", env!("CARGO_PKG_VERSION")));
+/// Sent with requests that have none of their own.
+pub(crate) const USER_AGENT: HeaderValue = HeaderValue::from_static(concat!("pegboard/", env!("CARGO_PKG_VERSION")));
+const ANYTHING: HeaderValue = HeaderValue::from_static("*/*");
 
 /// How a client connects.
 #[derive(Debug)]
@@ -26,7 +28,7 @@ pub struct Settings {
     pub connect_timeout: Duration,
     /// How long an idle connection is kept.
     pub idle_time: Duration,
-    /// The only addresses that the host is connected to. A proxy of the system goes before.
+    /// The only addresses that the host is connected to, also through a SOCKS proxy. Other proxies of the system look up the host themselves.
     pub addresses: Option<Vec<SocketAddr>>,
 }
 
@@ -78,7 +80,13 @@ impl Client {
         let mut request = Request::new(body.into());
         *request.method_mut() = method;
         *request.headers_mut() = headers;
-        request.headers_mut().entry(header::USER_AGENT).or_insert(USER_AGENT);
+        let sent = request.headers_mut();
+        sent.entry(header::USER_AGENT).or_insert(USER_AGENT);
+        sent.entry(header::ACCEPT).or_insert(ANYTHING);
+        if let Some(authorization) = &target.authorization {
+            sent.entry(header::AUTHORIZATION)
+                .or_insert_with(|| authorization.clone());
+        }
         while let Some(mut connection) = self.pool.take().await {
             match connection.send(request, target).await {
                 Ok(response) => return Ok(self.received(response, target, connection)),

@@ -79,6 +79,14 @@ impl Connection {
         }
     }
 
+    /// Whether the connection can take a request now.
+    pub(crate) fn is_ready(&self) -> bool {
+        match self {
+            Self::Http1 { sender, .. } => sender.is_ready(),
+            Self::Http2 { sender, .. } => sender.is_ready(),
+        }
+    }
+
     /// Waits until the connection can take a request. Returns `false` if it is closed.
     pub(crate) async fn ready(&mut self) -> bool {
         match self {

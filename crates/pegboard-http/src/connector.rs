@@ -2,12 +2,13 @@
 
 use std::{
     fmt,
+    net::{IpAddr, SocketAddr},
     sync::Arc,
     task::{Context, Poll},
     time::Duration,
 };
 
-use http::{Uri, uri::Scheme};
+use http::{HeaderMap, Uri, header::USER_AGENT, uri::Scheme};
 use hyper::{
     client::conn::{http1, http2},
     rt::{Read, Write},
@@ -25,9 +26,10 @@ use hyper_util::{
 use rustls::{ClientConfig, pki_types::ServerName};
 use tokio_rustls::TlsConnector;
 use tower_service::Service;
+use url::{Host, Url};
 
 use crate::{
-    Error, Target,
+    Error, Target, client,
     connection::{Connection, Driver, ToProxy},
     error::BoxError,
     is_this_machine,
@@ -47,6 +49,7 @@ const HTTP2: &[u8] = b"h2";
 /// Opens connections to one origin.
 pub(crate) struct Connector {
     origin: Uri,
+    resolver: Resolver,
     tcp: HttpConnector<Resolver>,
     tls: Arc<ClientConfig>,
     proxy: Option<Intercept>,
@@ -56,7 +59,7 @@ pub(crate) struct Connector {
 impl Connector {
     /// Opens connections to the origin of a target. Its proxy is what the system says now.
     pub(crate) fn new(target: &Target, tls: ClientConfig, resolver: Resolver, limit: Duration) -> Self {
-        let mut tcp = HttpConnector::new_with_resolver(resolver);
+        let mut tcp = HttpConnector::new_with_resolver(resolver.clone());
         tcp.enforce_http(false);
         tcp.set_nodelay(true);
         tcp.set_connect_timeout(Some(limit));
@@ -66,12 +69,13 @@ impl Connector {
         #[cfg(any(target_os = "android", target_os = "fuchsia", target_os = "linux"))]
         tcp.set_tcp_user_timeout(Some(UNACKNOWLEDGED));
         let origin = target.absolute.clone();
-        let proxy = match is_this_machine(target.url()) {
+        let proxy = match is_local(target.url()) {
             true => None,
             false => Matcher::from_system().intercept(&origin),
         };
         Self {
             origin,
+            resolver,
             tcp,
             tls: Arc::new(tls),
             proxy,
@@ -102,7 +106,7 @@ impl Connector {
             let stream = Box::new(tcp.call(self.origin.clone()).await?);
             return self.speak(stream, None).await;
         };
-        let mut stream: BoxedStream = Box::new(tcp.call(proxy.uri().clone()).await?);
+        let mut stream: BoxedStream = Box::new(tcp.call(with_port(proxy.uri())?).await?);
         if proxy.uri().scheme() == Some(&Scheme::HTTPS) {
             let mut tls = ClientConfig::clone(&self.tls);
             tls.alpn_protocols.clear();
@@ -119,19 +123,20 @@ impl Connector {
                 self.speak(stream, Some(ToProxy { authorization })).await
             }
             Some("http" | "https") => {
-                let mut tunnel = Tunnel::new(proxy.uri().clone(), Opened(Some(stream)));
+                let agent = HeaderMap::from_iter([(USER_AGENT, client::USER_AGENT)]);
+                let mut tunnel = Tunnel::new(proxy.uri().clone(), Opened(Some(stream))).with_headers(agent);
                 if let Some(authorization) = authorization {
                     tunnel = tunnel.with_auth(authorization);
                 }
                 self.speak(tunnel.call(self.origin.clone()).await?, None).await
             }
             Some(scheme @ ("socks5" | "socks5h")) => {
-                let opened = Opened(Some(stream));
-                let mut socks = SocksV5::new(proxy.uri().clone(), opened).local_dns(scheme == "socks5");
+                let mut socks = SocksV5::new(proxy.uri().clone(), Opened(Some(stream)));
                 if let Some((user, password)) = proxy.raw_auth() {
                     socks = socks.with_auth(user.to_owned(), password.to_owned());
                 }
-                self.speak(socks.call(self.origin.clone()).await?, None).await
+                let destination = self.behind_socks(scheme == "socks5").await?;
+                self.speak(socks.call(destination).await?, None).await
             }
             scheme => Err(format!(
                 "the system's proxy is of the kind `{}`; use one of `http`, `https`, `socks5` and `socks5h`",
@@ -139,6 +144,25 @@ impl Connector {
             )
             .into()),
         }
+    }
+
+    /// Where a SOCKS proxy is to connect to: an address of the origin that is given or looked up here, or else its name.
+    async fn behind_socks(&self, looks_up_here: bool) -> Result<Uri, BoxError> {
+        let origin = with_port(&self.origin)?;
+        let host = origin.host().unwrap_or_default();
+        let is_address = host.starts_with('[') || host.parse::<IpAddr>().is_ok();
+        if is_address || !looks_up_here && self.resolver.pinned.is_none() {
+            return Ok(origin);
+        }
+        let mut found = self.resolver.clone().call(host.parse()?).await?;
+        let address = found.find(SocketAddr::is_ipv4);
+        let address = address.ok_or("the host has no IPv4 address, and SOCKS proxies are asked for those only")?;
+        let authority = format!("{}:{}", address.ip(), origin.port_u16().unwrap_or_default());
+        Ok(Uri::builder()
+            .scheme("http")
+            .authority(authority)
+            .path_and_query("/")
+            .build()?)
     }
 
     /// Begins HTTP on a stream that leads to the origin, or to a proxy that takes its requests.
@@ -161,6 +185,33 @@ impl fmt::Debug for Connector {
             .field("proxy", &self.proxy)
             .finish_non_exhaustive()
     }
+}
+
+/// Whether a host is this machine or an address that only this machine has, so that no proxy can reach it.
+fn is_local(url: &Url) -> bool {
+    let is_local = |address: IpAddr| address.to_canonical().is_loopback() || address.is_unspecified();
+    is_this_machine(url)
+        || match url.host() {
+            Some(Host::Ipv4(address)) => is_local(address.into()),
+            Some(Host::Ipv6(address)) => is_local(address.into()),
+            Some(Host::Domain(_)) | None => false,
+        }
+}
+
+/// A URI whose port is written out.
+fn with_port(uri: &Uri) -> Result<Uri, BoxError> {
+    let (scheme, host) = (uri.scheme_str().unwrap_or_default(), uri.host().unwrap_or_default());
+    let port = uri.port_u16().unwrap_or(match scheme {
+        "https" => 443,
+        "socks5" | "socks5h" => 1080,
+        _ => 80,
+    });
+    let authority = format!("{host}:{port}");
+    Ok(Uri::builder()
+        .scheme(scheme)
+        .authority(authority)
+        .path_and_query("/")
+        .build()?)
 }
 
 /// A stream to the other side, whatever it leads through. Boxed, so that HTTP is compiled for one kind of stream only.

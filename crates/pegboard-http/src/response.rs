@@ -18,6 +18,9 @@ use crate::{Error, Target, connection::Connection, pool::Pool};
 const MAX_REST: usize = 16 << 10;
 const REST_TIME: Duration = Duration::from_millis(100);
 
+/// How long the rest of a request may take whose response has ended.
+const SEND_TIME: Duration = Duration::from_secs(30);
+
 /// A response whose head has arrived. Dropping it closes its HTTP/1.1 connection, or its stream of an HTTP/2 connection, unless it has ended.
 #[derive(Debug)]
 pub struct Response {
@@ -130,8 +133,18 @@ impl Response {
     }
 
     fn release(&mut self) {
-        if let Some(Held { connection, pool }) = self.connection.take() {
+        let Some(Held { mut connection, pool }) = self.connection.take() else {
+            return;
+        };
+        if connection.is_ready() || connection.is_closed() {
             pool.keep(connection);
+        } else if let Ok(runtime) = tokio::runtime::Handle::try_current() {
+            // The server responded before it had read the whole request, which is still sent.
+            runtime.spawn(async move {
+                if matches!(tokio::time::timeout(SEND_TIME, connection.ready()).await, Ok(true)) {
+                    pool.keep(connection);
+                }
+            });
         }
     }
 }

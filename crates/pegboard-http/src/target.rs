@@ -1,6 +1,8 @@
 //! Where a request goes: a URL in the forms that HTTP has for it, made once for many requests.
 
+use base64::{Engine as _, prelude::BASE64_STANDARD};
 use http::{HeaderValue, Uri};
+use pegboard_base::secret::take_userinfo;
 use url::{Host, Url};
 
 /// A URL that requests go to.
@@ -13,6 +15,8 @@ pub struct Target {
     pub(crate) path: Uri,
     /// The value of `Host`.
     pub(crate) host: HeaderValue,
+    /// User and password of the URL. They are sent with each request that has no `Authorization`.
+    pub(crate) authorization: Option<HeaderValue>,
 }
 
 /// A URL that no request can be sent to.
@@ -21,12 +25,21 @@ pub struct Target {
 pub struct InvalidTarget;
 
 impl Target {
-    /// A URL with the scheme `http` or `https`, or `ws` or `wss`, which begin as those. Its user and password are not sent.
-    pub fn new(url: Url) -> Result<Self, InvalidTarget> {
+    /// A URL with the scheme `http` or `https`, or `ws` or `wss`, which begin as those.
+    pub fn new(mut url: Url) -> Result<Self, InvalidTarget> {
         let scheme = match url.scheme() {
             "http" | "ws" => "http",
             "https" | "wss" => "https",
             _ => return Err(InvalidTarget),
+        };
+        let authorization = match take_userinfo(&mut url) {
+            None => None,
+            Some((user, password)) => {
+                let pair = BASE64_STANDARD.encode([&user[..], b":", &password].concat());
+                let mut value = HeaderValue::try_from(format!("Basic {pair}")).map_err(|_| InvalidTarget)?;
+                value.set_sensitive(true);
+                Some(value)
+            }
         };
         let host = url.host_str().ok_or(InvalidTarget)?;
         let authority = match url.port() {
@@ -43,11 +56,23 @@ impl Target {
             absolute: absolute.path_and_query(&*path).build().map_err(|_| InvalidTarget)?,
             path: Uri::try_from(path).map_err(|_| InvalidTarget)?,
             host,
+            authorization,
             url,
         })
     }
 
-    /// The URL.
+    /// The URL that a redirect from this one names. It gets no user and password of its own, and those of this one only at the same origin.
+    pub fn redirect(&self, to: &str) -> Result<Self, InvalidTarget> {
+        let mut url = self.url.join(to).map_err(|_| InvalidTarget)?;
+        let _ = take_userinfo(&mut url);
+        let mut target = Self::new(url)?;
+        if target.is_at(&self.absolute) {
+            target.authorization.clone_from(&self.authorization);
+        }
+        Ok(target)
+    }
+
+    /// The URL, without user and password.
     pub fn url(&self) -> &Url {
         &self.url
     }
@@ -98,6 +123,21 @@ mod tests {
             );
         }
         assert!(target("ftp://h/").is_err() && target("data:x").is_err());
+    }
+
+    #[test]
+    fn user_and_password_stay_at_their_origin() {
+        let target = target("https://me:pw@h/a").unwrap();
+        assert_eq!(
+            (target.url().as_str(), target.authorization.clone().unwrap()),
+            ("https://h/a", "Basic bWU6cHc=".try_into().unwrap())
+        );
+        let to = |to: &str| target.redirect(to).unwrap();
+        assert_eq!(to("/b?c").url().as_str(), "https://h/b?c");
+        assert_eq!(to("https://you:no@h/b").authorization, target.authorization);
+        for elsewhere in ["https://h:444/", "http://h/", "//i/", "https://you:no@i/"] {
+            assert_eq!(to(elsewhere).authorization, None, "{elsewhere}");
+        }
     }
 
     #[test]

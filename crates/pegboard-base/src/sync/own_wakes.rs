@@ -18,9 +18,9 @@ const MAX_IN_A_ROW: u32 = 16;
 
 /// The future is not polled, so a wake goes to its task.
 const RESTING: u8 = 0;
-/// The future is polled and was not woken since.
+/// Set while the future is polled.
 const POLLED: u8 = 1;
-/// The future was woken while it was polled.
+/// Set by each wake.
 const WOKEN: u8 = 2;
 
 /// Keeps the wakes of a future that come while it is polled.
@@ -52,18 +52,19 @@ impl OwnWakes {
         self.state.task.register(context.waker());
         let phase = &self.state.phase;
         for _ in 0..MAX_IN_A_ROW {
-            phase.store(POLLED, Ordering::Release);
+            // Swapped and not stored: what a wake that came before tells of is seen by this poll, and one that comes later finds that it is polled.
+            phase.swap(POLLED, Ordering::AcqRel);
             let polled = poll(&mut Context::from_waker(&self.waker));
             let rests = || phase.compare_exchange(POLLED, RESTING, Ordering::AcqRel, Ordering::Acquire);
             if polled.is_ready() {
-                phase.store(RESTING, Ordering::Release);
+                phase.swap(RESTING, Ordering::AcqRel);
                 return polled;
             }
             if rests().is_ok() {
                 return polled;
             }
         }
-        phase.store(RESTING, Ordering::Release);
+        phase.swap(RESTING, Ordering::AcqRel);
         context.waker().wake_by_ref();
         Poll::Pending
     }
@@ -87,10 +88,8 @@ impl Wake for WakeState {
     }
 
     fn wake_by_ref(self: &Arc<Self>) {
-        let noted = self
-            .phase
-            .compare_exchange(POLLED, WOKEN, Ordering::AcqRel, Ordering::Acquire);
-        if noted == Err(RESTING) {
+        let before = self.phase.fetch_or(WOKEN, Ordering::AcqRel);
+        if before & POLLED == 0 {
             self.task.wake();
         }
     }

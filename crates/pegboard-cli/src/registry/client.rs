@@ -145,26 +145,26 @@ impl Registry {
     }
 
     /// Sends a GET request, and follows redirects to addresses where nobody on the way can change what is answered.
-    async fn follow(&self, mut url: Url) -> Result<Response, RegistryError> {
+    async fn follow(&self, url: Url) -> Result<Response, RegistryError> {
+        let mut target = Target::new(url).map_err(|error| self.unreachable(&error.to_string()))?;
         for _ in 0..=MAX_REDIRECTS {
-            let target = Target::new(url.clone()).map_err(|error| self.unreachable(&error.to_string()))?;
             let settings = Settings {
                 connect_timeout: CONNECT_TIME,
                 ..Settings::new(self.tls.clone())
             };
-            let (client, target) = (Client::new(&target, settings), Arc::new(target));
+            let (client, asked) = (Client::new(&target, settings), Arc::new(target));
             let mut headers = HeaderMap::new();
             headers.insert(ACCEPT, HeaderValue::from_static("application/json"));
-            let sent = client.send(Method::GET, &target, headers, Vec::new());
+            let sent = client.send(Method::GET, &asked, headers, Vec::new());
             let response = sent.await.map_err(|error| self.unreachable(&with_causes(&error)))?;
             let location = response.headers().get(LOCATION).and_then(|to| to.to_str().ok());
-            url = match location.filter(|_| response.status().is_redirection()) {
-                None => return Ok(response),
-                Some(to) => url
-                    .join(to)
-                    .map_err(|_| self.unreachable("it redirects to what is no address"))?,
+            let Some(to) = location.filter(|_| response.status().is_redirection()) else {
+                return Ok(response);
             };
-            let is_safe = url.scheme() == "https" || is_this_machine(&url) && is_this_machine(&self.base);
+            let next = asked.redirect(to);
+            target = next.map_err(|_| self.unreachable("it redirects to what is no address"))?;
+            let url = target.url();
+            let is_safe = url.scheme() == "https" || is_this_machine(url) && is_this_machine(&self.base);
             if !is_safe {
                 return Err(self.unreachable("it redirects to an address that is not encrypted"));
             }

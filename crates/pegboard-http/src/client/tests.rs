@@ -250,8 +250,62 @@ async fn a_socks_proxy_is_asked_for_the_host() {
         (wanted, head)
     };
     let ((wanted, head), _) = tokio::join!(serving, post(&client, &target, "one"));
-    assert_eq!(&wanted[5..16], b"server.test");
+    assert_eq!(&wanted[5..], b"server.test\0\x50");
     assert!(head.starts_with("POST /mcp HTTP/1.1\r\n"), "{head}");
+}
+
+#[tokio::test]
+async fn a_socks_proxy_is_asked_for_an_address_that_is_given() {
+    let (listener, _) = server().await;
+    let target = target("http://no-such-host.invalid:81/mcp");
+    let pinned = Pinned::from(("no-such-host.invalid".to_owned(), vec!["10.1.2.3:81".parse().unwrap()]));
+    let resolver = Resolver {
+        pinned: Some(Arc::new(pinned)),
+    };
+    let mut connector = Connector::new(&target, settings().tls, resolver, Duration::from_secs(10));
+    let proxy = format!("socks5://{}", listener.local_addr().unwrap());
+    connector.set_proxy(Matcher::builder().all(proxy).build().intercept(&target.absolute));
+    let serving = async {
+        let (mut stream, _) = listener.accept().await.unwrap();
+        stream.read_exact(&mut [0; 3]).await.unwrap();
+        stream.write_all(&[5, 0]).await.unwrap();
+        let mut wanted = [0; 10];
+        stream.read_exact(&mut wanted).await.unwrap();
+        wanted
+    };
+    let (wanted, failed) = tokio::join!(serving, connector.connect());
+    assert_eq!(wanted[3..], [1, 10, 1, 2, 3, 0, 81]);
+    assert!(failed.is_err());
+}
+
+#[tokio::test]
+async fn user_and_password_of_a_url_are_sent_unless_the_request_has_others() {
+    let (listener, at) = server().await;
+    let target = target(&at.url().as_str().replace("http://", "http://me:pw@"));
+    let client = Client::new(&target, settings());
+    let serving = async {
+        let (mut stream, _) = listener.accept().await.unwrap();
+        let mut heads = Vec::new();
+        for _ in 0..2 {
+            heads.push(read_to(&mut stream, b"\r\n\r\n").await);
+            stream.write_all(EMPTY.as_bytes()).await.unwrap();
+        }
+        heads
+    };
+    let own = HeaderMap::from_iter([(header::AUTHORIZATION, HeaderValue::from_static("Bearer x"))]);
+    let asking = async {
+        client.send(Method::GET, &target, HeaderMap::new(), "").await.unwrap();
+        client.send(Method::GET, &target, own, "").await.unwrap();
+    };
+    let (heads, ()) = tokio::join!(serving, asking);
+    assert!(
+        heads[0].contains("authorization: Basic bWU6cHc=\r\n") && heads[0].contains("accept: */*\r\n"),
+        "{heads:?}"
+    );
+    assert!(
+        heads[1].contains("authorization: Bearer x\r\n") && !heads[1].contains("Basic"),
+        "{heads:?}"
+    );
 }
 
 #[tokio::test]
