@@ -9,14 +9,12 @@ use rustls::ClientConfig;
 use crate::{
     Body, Error, Response, Target,
     connection::Connection,
-    connector::Connector,
+    connector::{AGENT, Connector},
     pool::Pool,
     resolver::{Pinned, Resolver},
     response::Held,
 };
 
-/// Sent with requests that have none of their own.
-pub(crate) const USER_AGENT: HeaderValue = HeaderValue::from_static(concat!("pegboard/", env!("CARGO_PKG_VERSION")));
 const ANYTHING: HeaderValue = HeaderValue::from_static("*/*");
 
 /// How a client connects.
@@ -81,7 +79,7 @@ impl Client {
         *request.method_mut() = method;
         *request.headers_mut() = headers;
         let sent = request.headers_mut();
-        sent.entry(header::USER_AGENT).or_insert(USER_AGENT);
+        sent.entry(header::USER_AGENT).or_insert(AGENT);
         sent.entry(header::ACCEPT).or_insert(ANYTHING);
         if let Some(authorization) = &target.authorization {
             sent.entry(header::AUTHORIZATION)

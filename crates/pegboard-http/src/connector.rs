@@ -8,7 +8,7 @@ use std::{
     time::Duration,
 };
 
-use http::{HeaderMap, Uri, header::USER_AGENT, uri::Scheme};
+use http::{HeaderMap, HeaderValue, Uri, header::USER_AGENT, uri::Scheme};
 use hyper::{
     client::conn::{http1, http2},
     rt::{Read, Write},
@@ -29,12 +29,15 @@ use tower_service::Service;
 use url::{Host, Url};
 
 use crate::{
-    Error, Target, client,
+    Error, Target,
     connection::{Connection, Driver, ToProxy},
     error::BoxError,
     is_this_machine,
     resolver::Resolver,
 };
+
+/// Sent with requests that have no user agent of their own, and to proxies.
+pub(crate) const AGENT: HeaderValue = HeaderValue::from_static(concat!("pegboard/", env!("CARGO_PKG_VERSION")));
 
 /// How often a peer that sends nothing is asked whether it is there, and after how many such questions the connection is given up.
 const KEEPALIVE: Duration = Duration::from_secs(15);
@@ -123,7 +126,7 @@ impl Connector {
                 self.speak(stream, Some(ToProxy { authorization })).await
             }
             Some("http" | "https") => {
-                let agent = HeaderMap::from_iter([(USER_AGENT, client::USER_AGENT)]);
+                let agent = HeaderMap::from_iter([(USER_AGENT, AGENT)]);
                 let mut tunnel = Tunnel::new(proxy.uri().clone(), Opened(Some(stream))).with_headers(agent);
                 if let Some(authorization) = authorization {
                     tunnel = tunnel.with_auth(authorization);
