@@ -21,7 +21,7 @@ pub(crate) struct Resolver {
     pub(crate) pinned: Option<Arc<Pinned>>,
 }
 
-/// A host has no address, or nobody knows it.
+/// A host could not be resolved.
 #[derive(Debug, thiserror::Error)]
 #[error("the host cannot be resolved")]
 pub(crate) struct LookupFailed(#[source] io::Error);

@@ -14,7 +14,7 @@ use hyper::body::Incoming;
 
 use crate::{Error, Target, connection::Connection, pool::Pool};
 
-/// How much of a response that nobody reads to its end is still read, and for how long, so that its connection can be used again.
+/// The limits on reading the rest of a finished response. Once it has ended, its connection can be used again.
 const MAX_REST: usize = 16 << 10;
 const REST_TIME: Duration = Duration::from_millis(100);
 

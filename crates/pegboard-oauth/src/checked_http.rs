@@ -177,7 +177,7 @@ impl CheckedHttp {
             Message::Get | Message::Probe { .. } => REQUEST_TIMEOUT,
             Message::Post { .. } => CHANGE_TIMEOUT,
         };
-        // Boxed: whoever waits for a request does not carry its size.
+        // Boxed, because many futures contain this one.
         match tokio::time::timeout(limit, Box::pin(self.follow(trust, url, message))).await {
             Ok(result) => result,
             Err(_) => Err(HttpError::failed(

@@ -144,7 +144,7 @@ impl Registry {
         Err(RegistryError::Failed(message))
     }
 
-    /// Sends a GET request, and follows redirects to addresses where nobody on the way can change what is answered.
+    /// Sends a GET request, and follows redirects that stay encrypted or on this machine.
     async fn follow(&self, url: Url) -> Result<Response, RegistryError> {
         let mut target = Target::new(url).map_err(|error| self.unreachable(&error.to_string()))?;
         for _ in 0..=MAX_REDIRECTS {
