@@ -4,8 +4,9 @@
 use std::net::IpAddr;
 
 use http::{
-    HeaderMap, HeaderName, HeaderValue, Method, Request, Uri,
+    HeaderMap, HeaderName, HeaderValue, Method, Uri,
     header::{HOST, ORIGIN},
+    request::Parts,
 };
 
 use super::rejection::Rejection;
@@ -153,8 +154,8 @@ pub(super) fn single<'a>(headers: &'a HeaderMap, name: &HeaderName) -> Result<Op
 
 /// Whether a request is a probe of a load balancer, which names an address or nothing as its host. Pages cannot send it: what they know under a
 /// foreign name has that name as its host.
-pub(crate) fn is_probe<B>(request: &Request<B>) -> bool {
-    let headers = request.headers();
+pub(crate) fn is_probe(request: &Parts) -> bool {
+    let headers = &request.headers;
     let is_without_name = match headers.get(HOST).map(HeaderValue::to_str) {
         None => true,
         Some(Ok(host)) => host_of(host)
@@ -163,8 +164,8 @@ pub(crate) fn is_probe<B>(request: &Request<B>) -> bool {
         Some(Err(_)) => false,
     };
     is_without_name
-        && matches!(*request.method(), Method::GET | Method::HEAD)
-        && matches!(request.uri().path(), "/livez" | "/readyz")
+        && matches!(request.method, Method::GET | Method::HEAD)
+        && matches!(request.uri.path(), "/livez" | "/readyz")
         && !headers.contains_key(ORIGIN)
         && !headers.contains_key(SEC_FETCH_SITE)
 }
@@ -187,11 +188,11 @@ mod tests {
     #[test]
     fn probes_of_load_balancers_need_no_name_of_this_server() {
         let probe = |method: &str, path: &str, headers: &[(&'static str, &'static str)]| {
-            let request = Request::builder().method(method).uri(path);
+            let request = http::Request::builder().method(method).uri(path);
             let add = |request: http::request::Builder, (name, value): &(&'static str, &'static str)| {
                 request.header(*name, *value)
             };
-            is_probe(&headers.iter().fold(request, add).body(()).unwrap())
+            is_probe(&headers.iter().fold(request, add).body(()).unwrap().into_parts().0)
         };
         for path in ["/livez", "/readyz"] {
             assert!(probe("GET", path, &[]));

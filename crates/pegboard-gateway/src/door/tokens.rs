@@ -217,6 +217,11 @@ impl Tokens {
         vec![self.anonymous.clone()]
     }
 
+    /// Whether what is said of a request depends on the time.
+    pub(crate) fn may_expire(&self) -> bool {
+        self.known.iter().any(|token| token.expires.is_some())
+    }
+
     /// Compares with every token, so that the time says nothing about which of them is near.
     fn find(&self, presented: &str) -> Option<Caller> {
         let digest = digest::digest(&digest::SHA256, presented.as_bytes());

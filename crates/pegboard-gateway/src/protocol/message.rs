@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
+use pegboard_base::json_scan::Scan;
 use pegboard_protocol::{RequestId, RpcError, code, rpc::Envelope};
 use serde::Deserialize;
 use serde_json::value::RawValue;
@@ -68,6 +69,9 @@ pub(crate) struct Broken {
 
 /// Parses one line, body or frame. Params and results are slices of it.
 pub(crate) fn parse(bytes: &Bytes) -> Result<Incoming, Broken> {
+    if let Some(request) = read_request(bytes) {
+        return Ok(Incoming::One(Message::Request(request)));
+    }
     if bytes.iter().find(|byte| !byte.is_ascii_whitespace()) != Some(&b'[') {
         return parse_one(bytes, bytes).map(Incoming::One);
     }
@@ -79,6 +83,35 @@ pub(crate) fn parse(bytes: &Bytes) -> Result<Incoming, Broken> {
     }
     let items = items.into_iter().map(|item| parse_one(bytes, item.get().as_bytes()));
     Ok(Incoming::Batch(items.collect()))
+}
+
+/// Reads a request in one pass over its text. `None` for anything else, and for what has to be explained.
+fn read_request(bytes: &Bytes) -> Option<Request> {
+    std::str::from_utf8(bytes).ok()?;
+    let mut scan = Scan::new(bytes);
+    let (mut has_version, mut id, mut method, mut params) = (false, None, None, None);
+    scan.fields(|scan, key| {
+        let is_first = match key {
+            "jsonrpc" => !std::mem::replace(&mut has_version, scan.text()? == "2.0"),
+            "id" => {
+                scan.peek();
+                let start = scan.at();
+                scan.skip_checked(1)?;
+                let text = std::str::from_utf8(&bytes[start..scan.at()]).ok()?;
+                id.replace(RequestId::parse(text).ok()?).is_none()
+            }
+            "method" => method.replace(Box::from(&*scan.text()?)).is_none(),
+            "params" => params.replace(Params::read(scan, bytes)?).is_none(),
+            _ => false,
+        };
+        is_first.then_some(())
+    })?;
+    (has_version && scan.is_at_end()).then_some(Request {
+        id: id?,
+        method: method?,
+        params: params.unwrap_or_default(),
+        mirrored: None,
+    })
 }
 
 /// Parses one message, which is part of `whole`.

@@ -3,6 +3,7 @@
 use std::{borrow::Cow, ops::Range};
 
 use bytes::Bytes;
+use pegboard_base::json_scan::Scan;
 use pegboard_protocol::{RpcError, meta};
 use serde::Deserialize;
 
@@ -86,6 +87,49 @@ impl Params {
         })
     }
 
+    /// Reads params, which stand next in the text of a message. `None` for what [`Params::from_text`] refuses, and for anything that is not valid JSON.
+    pub(super) fn read(scan: &mut Scan<'_>, message: &Bytes) -> Option<Self> {
+        if scan.peek() != Some(b'{') {
+            return None;
+        }
+        let start = scan.at();
+        let mut params = Self::default();
+        scan.fields(|scan, key| {
+            let index = NOTED.iter().position(|noted| *noted == key);
+            let place = match index {
+                Some(0) => params.read_meta(scan, start)?,
+                Some(_) | None => read_value(scan, start, 2)?,
+            };
+            match index {
+                Some(index) => params.noted[index].replace(place).is_none().then_some(()),
+                None => {
+                    params.has_unnoted = true;
+                    Some(())
+                }
+            }
+        })?;
+        params.json = message.slice(start..scan.at());
+        Some(params)
+    }
+
+    /// Reads `_meta`, and notes its fields. Returns where it stands.
+    fn read_meta(&mut self, scan: &mut Scan<'_>, start: usize) -> Option<TextRange> {
+        if scan.peek() != Some(b'{') {
+            self.has_unnoted_meta = true;
+            return read_value(scan, start, 2);
+        }
+        let meta = scan.at() - start;
+        scan.fields(|scan, key| {
+            let place = read_value(scan, start, 3)?;
+            match NOTED_META.iter().position(|noted| *noted == key) {
+                Some(index) => self.noted_meta[index] = self.noted_meta[index].or(Some(place)),
+                None => self.has_unnoted_meta = true,
+            }
+            Some(())
+        })?;
+        TextRange::try_new(&(meta..scan.at() - start))
+    }
+
     /// The text of the object; `{}` if the message has no params.
     pub fn json(&self) -> &Bytes {
         &self.json
@@ -145,6 +189,14 @@ impl Default for Params {
             has_unnoted_meta: false,
         }
     }
+}
+
+/// Skips a value at nesting depth `depth` of the message. Returns where it stands in params that begin at `start`.
+fn read_value(scan: &mut Scan<'_>, start: usize, depth: usize) -> Option<TextRange> {
+    scan.peek();
+    let value = scan.at();
+    scan.skip_checked(depth)?;
+    TextRange::try_new(&(value - start..scan.at() - start))
 }
 
 /// Notes the fields of `_meta`. Returns their places, and whether there are others.

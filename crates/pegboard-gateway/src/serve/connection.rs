@@ -1,4 +1,4 @@
-//! One connection: HTTP/1.1 over a stream that notes what it is doing, and that may be encrypted.
+//! One connection: HTTP/1.1 over a stream that notes what it is doing, and that may be encrypted. Most requests are served directly, others by hyper.
 
 use std::{
     convert::Infallible,
@@ -21,8 +21,10 @@ use tokio_util::sync::CancellationToken;
 
 use super::{
     activity::{Activity, Busy, IDLE_TIME},
+    direct::{DirectConnection, DirectEnd},
     listeners::{Arrival, ClientStream},
     request_head::MAX_HEAD,
+    rewound_stream::RewoundStream,
     site::Site,
     tls,
     watched_stream::WatchedStream,
@@ -70,7 +72,41 @@ async fn serve_requests<S>(
     S: AsyncRead + AsyncWrite + Send + Unpin + 'static,
 {
     let activity = Activity::new();
-    let io = TokioIo::new(WatchedStream::new(stream, activity.clone(), site.clone()));
+    let stream = WatchedStream::new(stream, activity.clone(), site.clone());
+    let from = (arrival, peer.clone());
+    let mut direct = DirectConnection::new(stream, from, site.clone(), activity.clone(), closing.clone());
+    let ended = {
+        let mut serving = pin!(direct.serve());
+        until_expired(&activity, &site, &closing, |cx, _| serving.as_mut().poll(cx)).await
+    };
+    let served = match ended {
+        Some(DirectEnd::OtherRequest) => {
+            let stream = RewoundStream::new(direct.into_rest());
+            Box::pin(serve_any_requests(stream, (arrival, peer), &activity, &site, closing)).await
+        }
+        Some(DirectEnd::Closed) | None => Ok(()),
+    };
+    match served {
+        Err(error) => tracing::debug!(%error, "connection ended badly"),
+        Ok(()) if activity.is_stalled() => {
+            tracing::warn!("a client does not read its results: its connection is closed, the results are dropped");
+            site.traffic.count_undelivered();
+        }
+        Ok(()) => {}
+    }
+}
+
+/// Serves requests of any kind.
+async fn serve_any_requests<S>(
+    stream: S,
+    (arrival, peer): (Arrival, Option<TcpPeer>),
+    activity: &Arc<Activity>,
+    site: &Arc<Site>,
+    closing: CancellationToken,
+) -> hyper::Result<()>
+where
+    S: AsyncRead + AsyncWrite + Send + Unpin + 'static,
+{
     let service = service_fn(|mut request: Request<Incoming>| {
         let (site, busy) = (site.clone(), activity.begin());
         if let Some(peer) = &peer {
@@ -87,43 +123,52 @@ async fn serve_requests<S>(
         .max_headers(MAX_HEADERS)
         .half_close(false)
         .pipeline_flush(false);
-    let mut serving = pin!(builder.serve_connection(io, service).with_upgrades());
+    let mut serving = pin!(builder.serve_connection(TokioIo::new(stream), service).with_upgrades());
+    let own_wakes = OwnWakes::new();
+    let outcome = until_expired(activity, site, &closing, |cx, begins_to_close| {
+        own_wakes.poll(cx, |cx| {
+            if begins_to_close {
+                serving.as_mut().graceful_shutdown();
+            }
+            serving.as_mut().poll(cx)
+        })
+    });
+    outcome.await.unwrap_or(Ok(()))
+}
+
+/// Polls a connection until it is over; `None` if it has expired. The connection is polled again when it has to close, with `true` the first time,
+/// and when its requests in flight get no more time.
+async fn until_expired<T>(
+    activity: &Activity,
+    site: &Site,
+    closing: &CancellationToken,
+    mut poll: impl FnMut(&mut Context<'_>, bool) -> Poll<T>,
+) -> Option<T> {
     let mut expiry = pin!(sleep_until(Instant::now() + IDLE_TIME));
     let mut stop = pin!(closing.cancelled());
-    let halt = site.halt.clone();
-    let mut halt = pin!(halt.cancelled());
+    let mut halt = pin!(site.halt.cancelled());
     let (mut is_closing, mut is_halted) = (false, false);
-    let own_wakes = OwnWakes::new();
     let mut poll = |cx: &mut Context<'_>| {
-        if let Poll::Ready(outcome) = serving.as_mut().poll(cx) {
-            return Poll::Ready(outcome);
+        if let Poll::Ready(outcome) = poll(cx, false) {
+            return Poll::Ready(Some(outcome));
         }
         if !is_closing && stop.as_mut().poll(cx).is_ready() {
             is_closing = true;
-            serving.as_mut().graceful_shutdown();
-            if let Poll::Ready(outcome) = serving.as_mut().poll(cx) {
-                return Poll::Ready(outcome);
+            if let Poll::Ready(outcome) = poll(cx, true) {
+                return Poll::Ready(Some(outcome));
             }
         }
         // Polled only while it closes, so that a connection waits for one notification at a time.
         if is_closing && !is_halted && halt.as_mut().poll(cx).is_ready() {
             is_halted = true;
             // The requests in flight are answered by this poll.
-            if let Poll::Ready(outcome) = serving.as_mut().poll(cx) {
-                return Poll::Ready(outcome);
+            if let Poll::Ready(outcome) = poll(cx, false) {
+                return Poll::Ready(Some(outcome));
             }
         }
-        activity.poll_expired(expiry.as_mut(), cx).map(Ok)
+        activity.poll_expired(expiry.as_mut(), cx).map(|()| None)
     };
-    let outcome = std::future::poll_fn(|cx| own_wakes.poll(cx, &mut poll));
-    match outcome.await {
-        Err(error) => tracing::debug!(%error, "connection ended badly"),
-        Ok(()) if activity.is_stalled() => {
-            tracing::warn!("a client does not read its results: its connection is closed, the results are dropped");
-            site.traffic.count_undelivered();
-        }
-        Ok(()) => {}
-    }
+    std::future::poll_fn(&mut poll).await
 }
 
 /// A body that keeps its connection busy until it was sent.

@@ -2,7 +2,7 @@
 
 use std::{
     fmt,
-    pin::pin,
+    pin::{Pin, pin},
     sync::Arc,
     task::Poll,
     time::{Duration, SystemTime},
@@ -18,7 +18,7 @@ use http::{
     request::Parts,
 };
 use http_body::Body;
-use tokio::sync::{Semaphore, watch};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 use tokio_util::sync::CancellationToken;
 use tower_service::Service as _;
 
@@ -51,6 +51,16 @@ enum Abort {
     Token,
     /// The time of the shutdown is over.
     Halted,
+}
+
+/// What was decided about a request by its head.
+pub(super) struct Admission {
+    /// The rules that decided.
+    door: Arc<Door>,
+    caller: Caller,
+    /// The configured origin whose pages may read the response.
+    origin: Option<HeaderValue>,
+    arrival: Arrival,
 }
 
 /// What a gateway serves.
@@ -127,106 +137,167 @@ impl Site {
         B: Body<Data = Bytes> + Send + 'static,
         B::Error: Into<axum::BoxError>,
     {
-        let path = PathLabel::from_path(request.uri().path());
-        let response = self.check_origin_then_handle(request, arrival).await;
-        self.traffic.count_response(path, response.status());
+        let label = PathLabel::from_path(request.uri().path());
+        let (parts, body) = request.into_parts();
+        let response = match self.admit(&parts, arrival).await {
+            Ok(admission) => self.handle_admitted(&admission, parts, body).await,
+            Err(response) => *response,
+        };
+        self.traffic.count_response(label, response.status());
         response
     }
 
-    /// Handles a request, if its origin is allowed.
-    async fn check_origin_then_handle<B>(&self, request: Request<B>, arrival: Arrival) -> HttpResponse
-    where
-        B: Body<Data = Bytes> + Send + 'static,
-        B::Error: Into<axum::BoxError>,
-    {
-        if is_too_long(&request) {
+    /// Handles a message that was posted to an endpoint, and counts it.
+    pub(super) async fn handle_message(
+        &self,
+        admission: &Admission,
+        target: PathTarget<'_>,
+        parts: &Parts,
+        body: Bytes,
+    ) -> HttpResponse {
+        let asked = self.requested_url(parts.headers.get(HOST), parts.uri.path());
+        let handled = pin!(async {
+            let caller = &admission.caller;
+            match self
+                .endpoint(target, caller)
+                .and_then(|endpoint| Ok((endpoint, self.enter(&Method::POST)?)))
+            {
+                Ok((endpoint, permit)) => {
+                    let handled = self.http.handle_message(&endpoint, caller, &parts.headers, body);
+                    hold(permit, handled.await)
+                }
+                Err(refusal) => *refusal,
+            }
+        });
+        let response = self.finish(admission, asked, false, handled).await;
+        self.traffic.count_response(PathLabel::Mcp, response.status());
+        response
+    }
+
+    /// Counts a message that was refused by its head.
+    pub(super) fn count_refused(&self, status: StatusCode) {
+        self.traffic.count_response(PathLabel::Mcp, status);
+    }
+
+    /// Decides about a request by its head: whether its origin is allowed, and whose it is. Also responds to requests that need no caller.
+    pub(super) async fn admit(&self, parts: &Parts, arrival: Arrival) -> Result<Admission, Box<HttpResponse>> {
+        if is_too_long(parts) {
             self.traffic.count_rejection(TOO_LONG);
-            return problem(
-                StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE,
-                "the head of the request is longer than 64 KiB",
-            );
+            let detail = "the head of the request is longer than 64 KiB";
+            return Err(Box::new(problem(StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE, detail)));
         }
-        let origin = match self.door.load().site.check(request.uri(), request.headers()) {
+        // Before anything is checked, so that a change is noticed that comes meanwhile.
+        let door = self.door.load_full();
+        let origin = match door.site.check(&parts.uri, &parts.headers) {
             Ok(origin) => origin,
             // A link in another page, or the redirect of an authorization server.
-            Err(Rejection::CrossSite) if self.is_sign_in_page(request.uri()) && is_page_visit(&request) => {
-                Origin::Local
-            }
-            Err(Rejection::NoHost | Rejection::Host) if door::is_probe(&request) => Origin::Local,
-            Err(rejection) => return self.reject(rejection),
+            Err(Rejection::CrossSite) if self.is_sign_in_page(&parts.uri) && is_page_visit(parts) => Origin::Local,
+            Err(Rejection::NoHost | Rejection::Host) if door::is_probe(parts) => Origin::Local,
+            Err(rejection) => return Err(Box::new(self.reject(rejection))),
         };
-        match origin {
-            Origin::Local => self.authenticate_then_dispatch(request, arrival).await,
-            Origin::Configured(origin) => {
-                let mut response = match cors::preflight(request.method(), request.headers()) {
-                    Some(response) => response,
-                    None => self.authenticate_then_dispatch(request, arrival).await,
-                };
-                cors::allow(origin, &mut response);
-                response
+        let origin = match origin {
+            Origin::Local => None,
+            Origin::Configured(origin) => Some(origin),
+        };
+        let admitted = match cors::preflight(&parts.method, &parts.headers).filter(|_| origin.is_some()) {
+            Some(response) => Err(Box::new(response)),
+            None => self.admit_origin(parts, arrival).await,
+        };
+        match admitted {
+            Ok((caller, arrival)) => Ok(Admission {
+                door,
+                caller,
+                origin,
+                arrival,
+            }),
+            Err(mut response) => {
+                if let Some(origin) = origin {
+                    cors::allow(origin, &mut response);
+                }
+                Err(response)
             }
         }
     }
 
-    /// Handles a request of an allowed origin: authenticates it, unless it only asks whether the process is alive.
-    async fn authenticate_then_dispatch<B>(&self, request: Request<B>, arrival: Arrival) -> HttpResponse
-    where
-        B: Body<Data = Bytes> + Send + 'static,
-        B::Error: Into<axum::BoxError>,
-    {
-        let (parts, body) = request.into_parts();
-        // A copy of the path costs less than a borrow of the parts, which a WebSocket handshake needs.
-        let uri = parts.uri.clone();
-        let route = match Route::parse(uri.path()) {
-            // Clients of WebSocket are often given an address without a path.
-            Route::Other if uri.path() == "/" && is_upgrade(&parts.headers) => Route::Mcp(PathTarget::Board),
-            route => route,
-        };
+    /// Decides about a request of an allowed origin: authenticates it, unless it only asks whether the process is alive. Returns where it
+    /// comes from as well, because a token can prove more than the connection.
+    async fn admit_origin(&self, parts: &Parts, arrival: Arrival) -> Result<(Caller, Arrival), Box<HttpResponse>> {
+        let route = route_of(parts);
         if route == Route::Live {
-            return answer_liveness(&parts.method);
+            return Err(Box::new(answer_liveness(&parts.method)));
         }
-        let host = parts.headers.get(HOST).cloned();
-        let asked = self.requested_url(host.as_ref(), uri.path());
+        let asked = self.requested_url(parts.headers.get(HOST), parts.uri.path());
         if let Some(response) = protected_resource::metadata(&self.door.load(), asked, &parts.method) {
-            return response;
+            return Err(Box::new(response));
         }
         let arrival = match arrival {
             // A sandbox keeps a server from the token. Without one it is a process of the user like others.
             Arrival::LocalServer if self.door.load().tokens.has_owner_token(&parts.headers) => Arrival::Local,
             arrival => arrival,
         };
-        let caller = match self.authenticate(arrival, &parts).await {
+        let caller = match self.authenticate(arrival, parts).await {
             Ok(caller) => caller,
             Err(Rejection::NotOwner) if arrival == Arrival::LocalServer => {
-                return self.reject_with_challenge(Rejection::NotOwner, asked);
+                return Err(Box::new(self.reject_with_challenge(Rejection::NotOwner, asked)));
             }
-            Err(_) if route == Route::Ready || self.is_sign_in_page(&uri) => Caller::without_rights(),
-            Err(rejection) => return self.reject_with_challenge(rejection, asked),
+            Err(_) if route == Route::Ready || self.is_sign_in_page(&parts.uri) => Caller::without_rights(),
+            Err(rejection) => return Err(Box::new(self.reject_with_challenge(rejection, asked))),
         };
-        if matches!(route, Route::Mcp(PathTarget::Approved(_)))
-            && let Err(response) = self.authorize_approved(arrival, &caller)
-        {
-            return *response;
+        if matches!(route, Route::Mcp(PathTarget::Approved(_))) {
+            self.authorize_approved(arrival, &caller)?;
         }
-        let revoked = caller.revoked.clone();
-        let has_access_token = caller.has_access_token;
+        Ok((caller, arrival))
+    }
+
+    /// Whether requests with this very head are still admitted in the same way, so that they need not be looked at again.
+    pub(super) fn still_admits(&self, admission: &Admission) -> bool {
+        let door = self.door.load();
+        Arc::ptr_eq(&door, &admission.door)
+            // An access token may have to be verified again at any time.
+            && !admission.caller.has_access_token
+            && !door.tokens.may_expire()
+            && !admission.caller.revoked.has_ended()
+    }
+
+    /// Handles a request that was admitted.
+    async fn handle_admitted<B>(&self, admission: &Admission, parts: Parts, body: B) -> HttpResponse
+    where
+        B: Body<Data = Bytes> + Send + 'static,
+        B::Error: Into<axum::BoxError>,
+    {
+        // Copies cost less than a borrow of the parts, which a WebSocket handshake needs.
+        let (uri, host) = (parts.uri.clone(), parts.headers.get(HOST).cloned());
+        let asked = self.requested_url(host.as_ref(), uri.path());
         let only_reads = matches!(parts.method, Method::GET | Method::HEAD);
-        let mut handled = pin!(self.dispatch((route, arrival), &uri, parts, body, caller));
+        let handled = pin!(self.dispatch(admission, &uri, parts, body));
+        self.finish(admission, asked, only_reads, handled).await
+    }
+
+    /// Waits for the response to a request that was admitted, or for what ends it before. The future is borrowed, because one that is passed on
+    /// by value takes its room twice.
+    async fn finish(
+        &self,
+        admission: &Admission,
+        asked: RequestedUrl<'_>,
+        only_reads: bool,
+        mut handled: Pin<&mut impl Future<Output = HttpResponse>>,
+    ) -> HttpResponse {
+        let revoked = &admission.caller.revoked;
         let ended = tokio::select! {
             biased;
             response = &mut handled => Ok(response),
-            ended = self.wait_for_abort(&revoked, only_reads) => Err(ended),
+            ended = self.wait_for_abort(revoked, only_reads) => Err(ended),
         };
         let ended = match ended {
             Ok(response) => Ok(response),
             // It may have happened after the request was polled, and a call that was begun says itself how it ended.
             Err(ended) => handled.as_mut().now_or_never().ok_or(ended),
         };
-        match ended {
+        let mut response = match ended {
             Ok(mut response) => {
                 let answers_call = response.extensions_mut().remove::<AnswersCall>().is_some();
-                response.body_mut().end_with(&revoked, answers_call);
-                if has_access_token
+                response.body_mut().end_with(revoked, answers_call);
+                if admission.caller.has_access_token
                     && response.status() == StatusCode::FORBIDDEN
                     && let Some(challenge) = protected_resource::insufficient_scope_challenge(&self.door.load(), asked)
                 {
@@ -236,8 +307,12 @@ impl Site {
             }
             // Nothing of these requests has run: their bodies have not come, or they call no tool.
             Err(Abort::Token) => self.reject_with_challenge(Rejection::Token, asked),
-            Err(Abort::Halted) => problem(StatusCode::SERVICE_UNAVAILABLE, "the server stops; try again later"),
+            Err(Abort::Halted) => stopping(),
+        };
+        if let Some(origin) = &admission.origin {
+            cors::allow(origin.clone(), &mut response);
         }
+        response
     }
 
     /// The caller of a request.
@@ -350,19 +425,13 @@ impl Site {
     }
 
     /// Handles a request of a known caller.
-    async fn dispatch<B>(
-        &self,
-        (route, arrival): (Route<'_>, Arrival),
-        uri: &Uri,
-        mut parts: Parts,
-        body: B,
-        caller: Caller,
-    ) -> HttpResponse
+    async fn dispatch<B>(&self, admission: &Admission, uri: &Uri, mut parts: Parts, body: B) -> HttpResponse
     where
         B: Body<Data = Bytes> + Send + 'static,
         B::Error: Into<axum::BoxError>,
     {
-        match route {
+        let (caller, arrival) = (admission.caller.clone(), admission.arrival);
+        match route(uri, &parts) {
             Route::Mcp(target) => {
                 let endpoint = match self.endpoint(target, &caller) {
                     Ok(endpoint) => endpoint,
@@ -375,48 +444,48 @@ impl Site {
                 if is_upgrade(&parts.headers) {
                     return self.websocket.upgrade(&mut parts, endpoint, caller).await;
                 }
+                let permit = match self.enter(&parts.method) {
+                    Ok(permit) => permit,
+                    Err(refusal) => return *refusal,
+                };
                 let handled = self
                     .http
                     .handle(&parts.method, &endpoint, &caller, &parts.headers, body);
-                self.with_request_permit(&parts.method, handled).await
+                hold(permit, handled.await)
             }
             Route::Sse(target) => match self.endpoint(target, &caller) {
                 Ok(endpoint) => self.sse.open(&parts, uri, endpoint, caller),
                 Err(refusal) => *refusal,
             },
             Route::Messages(target) => match self.endpoint(target, &caller) {
-                Ok(endpoint) => {
-                    let handled = self.sse.receive(&parts, &endpoint, &caller, body);
-                    self.with_request_permit(&parts.method, handled).await
-                }
+                Ok(endpoint) => match self.enter(&parts.method) {
+                    Ok(permit) => hold(permit, self.sse.receive(&parts, &endpoint, &caller, body).await),
+                    Err(refusal) => *refusal,
+                },
                 Err(refusal) => *refusal,
             },
             Route::Live | Route::Ready | Route::SignIn | Route::Other => {
                 if arrival == Arrival::Local {
                     parts.extensions.insert(LocalClient);
                 }
-                let method = parts.method.clone();
-                self.with_request_permit(&method, self.call_fallback(parts, body, caller))
-                    .await
+                match self.enter(&parts.method) {
+                    Ok(permit) => hold(permit, self.call_fallback(parts, body, caller).await),
+                    Err(refusal) => *refusal,
+                }
             }
         }
     }
 
-    /// Runs a request that counts as one in flight.
-    async fn with_request_permit(&self, method: &Method, handled: impl Future<Output = HttpResponse>) -> HttpResponse {
+    /// Counts a request as one in flight, until what is returned is dropped. Those that only read do not count.
+    fn enter(&self, method: &Method) -> Result<Option<OwnedSemaphorePermit>, Box<HttpResponse>> {
         if *method != Method::POST {
-            return handled.await;
+            return Ok(None);
         }
-        let Ok(permit) = self.request_permits.clone().try_acquire_owned() else {
+        self.request_permits.clone().try_acquire_owned().map(Some).map_err(|_| {
             self.traffic.count_rejection(BUSY);
-            return problem(
-                StatusCode::SERVICE_UNAVAILABLE,
-                "too many requests are in flight; try again later",
-            );
-        };
-        let mut response = handled.await;
-        response.body_mut().held_mut().in_flight = Some(permit);
-        response
+            let detail = "too many requests are in flight; try again later";
+            Box::new(problem(StatusCode::SERVICE_UNAVAILABLE, detail))
+        })
     }
 
     fn endpoint(&self, target: PathTarget<'_>, caller: &Caller) -> Result<Arc<Endpoint>, Box<HttpResponse>> {
@@ -456,6 +525,30 @@ impl Site {
             Ok(response) => response.map(ResponseBody::other),
             Err(never) => match never {},
         }
+    }
+}
+
+/// The response to a request of which nothing has run, and for which there is no time any more.
+pub(super) fn stopping() -> HttpResponse {
+    problem(StatusCode::SERVICE_UNAVAILABLE, "the server stops; try again later")
+}
+
+/// The response, which holds the place of its request among those in flight until it was sent.
+fn hold(permit: Option<OwnedSemaphorePermit>, mut response: HttpResponse) -> HttpResponse {
+    response.body_mut().held_mut().in_flight = permit;
+    response
+}
+
+/// What the path of a request stands for.
+fn route_of(parts: &Parts) -> Route<'_> {
+    route(&parts.uri, parts)
+}
+
+fn route<'a>(uri: &'a Uri, parts: &Parts) -> Route<'a> {
+    match Route::parse(uri.path()) {
+        // Clients of WebSocket are often given an address without a path.
+        Route::Other if uri.path() == "/" && is_upgrade(&parts.headers) => Route::Mcp(PathTarget::Board),
+        route => route,
     }
 }
 

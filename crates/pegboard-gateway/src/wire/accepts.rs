@@ -1,6 +1,8 @@
 //! [`Accepts`]: the content types that a client accepts.
 
-use http::{HeaderMap, header::ACCEPT};
+use http::{HeaderMap, StatusCode, header::ACCEPT};
+
+use super::response::{HttpResponse, problem};
 
 /// What nearly all clients send.
 const USUAL: &str = "application/json, text/event-stream";
@@ -37,6 +39,12 @@ impl Accepts {
             accepts.events |= is(&["text/event-stream", "text/*", "*/*"]);
         }
         accepts
+    }
+
+    /// The response to a client that accepts nothing in which a message can be answered.
+    pub(super) fn refuse_post(self) -> Option<HttpResponse> {
+        let detail = "accept application/json and text/event-stream";
+        (!self.json && !self.events).then(|| problem(StatusCode::NOT_ACCEPTABLE, detail))
     }
 }
 

@@ -85,6 +85,19 @@ impl BodyLimit {
         }
     }
 
+    /// Checks a JSON body that was read already.
+    pub(super) fn take(
+        &self,
+        principal: Option<&Principal>,
+        headers: &HeaderMap,
+        body: Bytes,
+    ) -> Result<Bytes, BodyError> {
+        match is_json(headers) {
+            true => self.hold(principal, body),
+            false => Err(BodyError::NotJson),
+        }
+    }
+
     /// Reserves the length of a message that was read already, for as long as it is held.
     pub(super) fn hold(&self, principal: Option<&Principal>, bytes: Bytes) -> Result<Bytes, BodyError> {
         let mut reserved = None;

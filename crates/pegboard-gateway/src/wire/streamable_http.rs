@@ -93,6 +93,29 @@ impl HttpWire {
         }
     }
 
+    /// Handles a message that was posted to an endpoint, and has been read.
+    pub(crate) async fn handle_message(
+        &self,
+        endpoint: &Arc<Endpoint>,
+        caller: &Caller,
+        headers: &HeaderMap,
+        body: Bytes,
+    ) -> HttpResponse {
+        let visit = Visit {
+            endpoint,
+            caller,
+            headers,
+            accepts: Accepts::parse(headers),
+        };
+        if let Some(refused) = visit.accepts.refuse_post() {
+            return refused;
+        }
+        match self.bodies.take(caller.principal.as_ref(), headers, body) {
+            Ok(bytes) => self.handle_body(visit, bytes).await,
+            Err(error) => error.response(),
+        }
+    }
+
     /// Ends the streams on which clients only listen. Requests in flight go on.
     pub(crate) fn end_listening(&self) {
         self.sessions.end_listening();
@@ -117,9 +140,8 @@ impl HttpWire {
     where
         B: Body<Data = Bytes>,
     {
-        if !visit.accepts.json && !visit.accepts.events {
-            let detail = "accept application/json and text/event-stream";
-            return problem(StatusCode::NOT_ACCEPTABLE, detail);
+        if let Some(refused) = visit.accepts.refuse_post() {
+            return refused;
         }
         match self
             .bodies

@@ -4,6 +4,7 @@ mod access_rules;
 mod access_tokens;
 mod callers;
 mod client;
+mod direct;
 mod door;
 mod introspection;
 mod issuer;

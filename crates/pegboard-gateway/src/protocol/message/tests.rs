@@ -1,4 +1,6 @@
 use pegboard_protocol::{code, id::MAX_LENGTH};
+use proptest::prelude::*;
+use serde_json::json;
 
 use super::*;
 
@@ -123,4 +125,69 @@ fn the_error_of_a_response_is_kept() {
     let error = outcome.unwrap_err();
     assert_eq!((&*id, error.code, error.message.as_str()), ("\"q\"", -1, "no"));
     assert_eq!(error.data, Some(serde_json::json!({"a": 1})));
+}
+
+/// Params that a client may send, with fields that are noted and others.
+fn params() -> impl Strategy<Value = serde_json::Value> {
+    let value = prop_oneof![
+        Just(json!(null)),
+        Just(json!({"a": [1, {"b": "}"}], "c\n": "\"é"})),
+        any::<i32>().prop_map(serde_json::Value::from),
+        ".*".prop_map(serde_json::Value::from),
+    ];
+    let meta = prop::collection::btree_map(
+        "(progressToken|io.modelcontextprotocol/protocolVersion|x|é\n)",
+        value.clone(),
+        0..4,
+    );
+    let keys = "(_meta|name|arguments|uri|requestState|inputResponses|task|\")";
+    let fields = prop::collection::btree_map(keys, value, 0..5);
+    (fields, meta, any::<bool>()).prop_map(|(fields, meta, has_meta)| {
+        let mut params: serde_json::Map<_, _> = fields.into_iter().collect();
+        if has_meta {
+            params.insert("_meta".into(), json!(meta));
+        }
+        params.into()
+    })
+}
+
+proptest! {
+    #[test]
+    fn a_request_that_is_read_in_one_pass_is_what_a_parser_reads(params in params(), id in "(1|-7|\"a\"|\"\\\\u0061é\"|1.5|null)", pretty: bool) {
+        let params = if pretty { serde_json::to_string_pretty(&params) } else { serde_json::to_string(&params) }.unwrap();
+        let text = Bytes::from(format!(r#" {{"params": {params}, "jsonrpc":"2.0","id": {id} ,"method":"tools/call"}}"#));
+        let parsed = parse_one(&text, &text);
+        match (read_request(&text), parsed) {
+            (Some(read), Ok(Message::Request(parsed))) => {
+                prop_assert_eq!((read.id, read.method, read.params), (parsed.id, parsed.method, parsed.params));
+            }
+            (None, Err(_)) => {}
+            other => prop_assert!(false, "{:?}", other),
+        }
+    }
+
+    #[test]
+    fn text_that_is_no_request_is_not_read_as_one(text in "[{}\\[\\]\",:a-z0-9\\\\ ]{0,60}") {
+        let text = Bytes::from(text);
+        prop_assert!(read_request(&text).is_none());
+    }
+}
+
+#[test]
+fn what_has_to_be_explained_is_not_read_in_one_pass() {
+    for text in [
+        r#"{"jsonrpc":"2.0","id":1,"method":"a","id":2}"#,
+        r#"{"jsonrpc":"2.0","id":1,"method":"a","jsonrpc":"2.0"}"#,
+        r#"{"jsonrpc":"2.0","id":1,"method":"a","params":{"name":"a","name":"b"}}"#,
+        r#"{"jsonrpc":"2.0","id":1,"method":"a","params":[]}"#,
+        r#"{"jsonrpc":"1.0","id":1,"method":"a"}"#,
+        r#"{"jsonrpc":"2.0","id":1,"method":"a","result":{}}"#,
+        r#"{"jsonrpc":"2.0","id":1,"method":"a"}x"#,
+        r#"{"jsonrpc":"2.0","id":01,"method":"a"}"#,
+        r#"{"jsonrpc":"2.0","id":1}"#,
+        r#"{"jsonrpc":"2.0","method":"a"}"#,
+        r#"[{"jsonrpc":"2.0","id":1,"method":"a"}]"#,
+    ] {
+        assert!(read_request(&Bytes::from(text)).is_none(), "{text}");
+    }
 }

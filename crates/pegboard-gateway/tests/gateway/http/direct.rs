@@ -1,0 +1,139 @@
+//! Posted messages that come in parts, one behind the other, or mixed with other requests on one connection.
+
+use serde_json::json;
+
+use crate::http::{
+    client::{BOTH, Http, JSON, call, initialize, modern_call, modern_headers},
+    service::{Running, start},
+};
+
+/// The text of a request that calls a tool.
+fn text_of_call(id: u64, tool: &str) -> String {
+    let body = modern_call(id, tool);
+    let mut text = "POST /mcp HTTP/1.1\r\nhost: localhost\r\n".to_owned();
+    for (name, value) in modern_headers(tool) {
+        text += &format!("{name}: {value}\r\n");
+    }
+    text + &format!("content-length: {}\r\n\r\n{body}", body.len())
+}
+
+async fn connect(server: &Running) -> Http {
+    Http::connect(server.address).await
+}
+
+#[tokio::test]
+async fn a_request_may_come_in_any_number_of_parts() {
+    let server = start().await;
+    let text = text_of_call(7, "echo");
+    for size in [1, 7, 50, 200, text.len() - 1] {
+        let mut http = connect(&server).await;
+        // Twice, because what a head says is remembered.
+        for _ in 0..2 {
+            for part in text.as_bytes().chunks(size) {
+                http.write(part).await;
+                tokio::task::yield_now().await;
+            }
+            let response = http.response().await;
+            assert_eq!(
+                (response.status, response.json()["id"].as_u64()),
+                (200, Some(7)),
+                "{size}"
+            );
+        }
+    }
+}
+
+#[tokio::test]
+async fn requests_that_come_together_are_answered_in_order() {
+    let server = start().await;
+    let mut http = connect(&server).await;
+    let texts: String = (1..=20).map(|id| text_of_call(id, "echo")).collect();
+    http.write(texts.as_bytes()).await;
+    for id in 1..=20 {
+        assert_eq!(http.response().await.json()["id"], id);
+    }
+}
+
+#[tokio::test]
+async fn all_kinds_of_requests_may_share_a_connection() {
+    let server = start().await;
+    let mut http = connect(&server).await;
+    let calls = async |http: &mut Http, id: u64| {
+        let response = http
+            .ask("POST", "/mcp", &modern_headers("echo"), &modern_call(id, "echo"))
+            .await;
+        assert_eq!((response.status, response.json()["id"].as_u64()), (200, Some(id)));
+    };
+    calls(&mut http, 1).await;
+    calls(&mut http, 2).await;
+    assert_eq!(http.ask("GET", "/livez", &[], "").await.status, 200);
+    calls(&mut http, 3).await;
+    // A body without a length, right behind a request that has one.
+    let mut http = connect(&server).await;
+    let body = modern_call(5, "echo");
+    let head = text_of_call(4, "echo");
+    let length = format!("content-length: {}\r\n", modern_call(4, "echo").len());
+    let (head, _) = head.split_at(head.find("\r\n\r\n").unwrap() + 4);
+    let chunked = head.replace(&length, "transfer-encoding: chunked\r\n");
+    let chunks = format!("{chunked}{:x}\r\n{body}\r\n0\r\n\r\n", body.len());
+    http.write((text_of_call(4, "echo") + &chunks).as_bytes()).await;
+    assert_eq!(http.response().await.json()["id"], 4);
+    assert_eq!(http.response().await.json()["id"], 5);
+}
+
+#[tokio::test]
+async fn a_head_is_not_taken_for_another_one() {
+    let server = start().await;
+    let mut http = connect(&server).await;
+    for _ in 0..2 {
+        for (tool, named) in [
+            ("echo", "echo"),
+            ("echo", "wait"),
+            ("echo", "echo2"),
+            ("echo", "ech"),
+            ("echo", "x"),
+        ] {
+            let response = http
+                .ask("POST", "/mcp", &modern_headers(named), &modern_call(1, tool))
+                .await;
+            assert_eq!(response.status, if tool == named { 200 } else { 400 }, "{named}");
+        }
+        let refused = http
+            .ask("POST", "/mcp", &[("host", "evil.example"), BOTH, JSON], "{}")
+            .await;
+        assert_eq!(refused.status, 403);
+        let missing = http
+            .ask("POST", "/mcp/none", &modern_headers("echo"), &modern_call(1, "echo"))
+            .await;
+        assert_eq!(missing.status, 404);
+    }
+}
+
+#[tokio::test]
+async fn two_lengths_are_no_request() {
+    let server = start().await;
+    let text = text_of_call(1, "echo").replace("\r\n\r\n", "\r\ncontent-length: 5\r\n\r\n");
+    let mut http = connect(&server).await;
+    http.write((text_of_call(1, "echo") + &text).as_bytes()).await;
+    assert_eq!(http.response().await.status, 200);
+    assert_eq!(http.response().await.status, 400);
+}
+
+#[tokio::test]
+async fn a_stream_of_events_is_followed_by_the_next_response() {
+    let server = start().await;
+    let mut http = connect(&server).await;
+    let id = initialize(&mut http, "2025-11-25", &[]).await;
+    let headers = [BOTH, JSON, ("mcp-session-id", &*id)];
+    for number in 1..=3 {
+        let params = json!({"name": "steps", "arguments": {}, "_meta": {"progressToken": number}});
+        let message = crate::http::client::request(number, "tools/call", &params);
+        let response = http.ask("POST", "/mcp", &headers, &message).await;
+        assert!(response.is_events(), "{response:?}");
+        while let Some(event) = http.event().await {
+            assert!(event.id.is_some());
+        }
+        let response = http.ask("POST", "/mcp", &headers, &call(10, "echo")).await;
+        assert_eq!(response.json()["id"], 10);
+    }
+}
