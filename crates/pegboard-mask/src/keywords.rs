@@ -6,7 +6,7 @@
 
 mod prefilter;
 
-use std::sync::OnceLock;
+use std::{fmt, sync::OnceLock};
 
 use memchr::memchr2_iter;
 
@@ -24,7 +24,8 @@ const BITS: u32 = 14;
 const SLOTS: usize = 1 << BITS;
 
 /// A set of keywords, compiled for searching.
-pub(super) struct Keywords {
+#[doc(hidden)]
+pub struct Keywords {
     words: Vec<&'static str>,
     /// For each slot the number of its list, counted from one; zero for slots without a trigram.
     lists_by_slot: Box<[u8; SLOTS]>,
@@ -102,9 +103,22 @@ impl<F: FnMut(usize, usize)> Sink for Each<F> {
     }
 }
 
+/// Notes whether any keyword occurs.
+struct Any(bool);
+
+impl Sink for Any {
+    fn wants(&self, _: usize) -> bool {
+        !self.0
+    }
+
+    fn add(&mut self, _: usize, _: usize) {
+        self.0 = true;
+    }
+}
+
 impl Keywords {
     /// Compiles keywords. They must be in lower case, distinct, and not empty.
-    pub(super) fn new(words: Vec<&'static str>) -> Self {
+    pub fn new(words: Vec<&'static str>) -> Self {
         Self::with_trigrams(words, rarest_trigram)
     }
 
@@ -170,6 +184,18 @@ impl Keywords {
         }
         self.scan(bytes, &mut places);
         places
+    }
+
+    /// Whether any keyword occurs in a text.
+    pub fn occur_in(&self, text: &str) -> bool {
+        let bytes = text.as_bytes();
+        let mut any = Any(false);
+        self.scan(bytes, &mut any);
+        any.0
+            || self.short.iter().any(|word| {
+                let first = self.words[*word].as_bytes()[0];
+                memchr2_iter(first, first.to_ascii_uppercase(), bytes).any(|at| self.matches_at(*word, at, bytes))
+            })
     }
 
     /// Calls `visit` with the number and the place of every keyword in a text, in order of the places.
@@ -247,6 +273,14 @@ impl Keywords {
         let word = self.words[word].as_bytes();
         let slice = bytes.get(start..start + word.len());
         slice.is_some_and(|slice| slice.eq_ignore_ascii_case(word))
+    }
+}
+
+impl fmt::Debug for Keywords {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Keywords")
+            .field("words", &self.words)
+            .finish_non_exhaustive()
     }
 }
 
@@ -352,6 +386,12 @@ mod tests {
     }
 
     proptest! {
+        #[test]
+        fn whether_any_word_occurs_is_found(text in "(ke|y|KEY|secre|t|pas|s|:/|/|-{1,6}|begi|n|[@q~é. ]|[a-z]{9}){0,40}") {
+            static WORDS: LazyLock<Keywords> = LazyLock::new(|| Keywords::new(SOME.to_vec()));
+            prop_assert_eq!(WORDS.occur_in(&text), naive(&text).iter().any(Option::is_some));
+        }
+
         #[test]
         fn the_first_of_each_word_is_found(text in "(key|KEY|secre|t|pass|word|ss|w|:/|/|-{1,6}|begin|[@q~é. ]|[a-z]{9}){0,300}") {
             prop_assert_eq!(fast(&text), naive(&text));

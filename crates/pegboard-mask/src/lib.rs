@@ -48,6 +48,8 @@ mod tests;
 
 pub use counts::Counts;
 pub use crossing::{Crossed, Crossing};
+#[doc(hidden)]
+pub use keywords::Keywords;
 pub use masker::{Carried, Masked, Masker};
 pub use named_values::{is_literal, is_secret_string};
 pub use pattern_set::{check_custom, check_exception, check_group, check_pattern};
