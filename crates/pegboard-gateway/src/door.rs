@@ -27,7 +27,7 @@ pub use owner::Owner;
 pub(crate) use owner::TcpPeer;
 pub use quota::{PrincipalQuota, QuotaPermit};
 pub(crate) use rejection::Rejection;
-pub(crate) use revocation::Revocation;
+pub(crate) use revocation::{Revocation, RevocationWatch};
 pub use scope::{Scope, Scopes};
 pub(crate) use site_check::{Origin, SiteCheck, is_probe};
 pub(crate) use token_fault::TokenFault;

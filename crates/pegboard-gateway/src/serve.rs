@@ -10,6 +10,7 @@ mod cors;
 mod direct;
 mod expiry;
 mod gateway;
+mod halt;
 mod listener;
 mod listeners;
 mod monitor;

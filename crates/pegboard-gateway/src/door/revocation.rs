@@ -3,12 +3,18 @@
 use std::{
     future::Future,
     sync::{
-        Arc,
+        Arc, Weak,
         atomic::{AtomicBool, Ordering},
     },
+    task::{Context, Poll},
 };
 
+use futures_util::task::AtomicWaker;
+use pegboard_base::sync::Mutex;
 use tokio_util::sync::{CancellationToken, WaitForCancellationFutureOwned};
+
+/// The least room for watches, so that a few of them are not looked through again and again.
+const MIN_WATCHES: usize = 16;
 
 /// Notifies all that was opened with a token when the token is good no longer. Clones are of the same token.
 ///
@@ -24,6 +30,27 @@ struct Inner {
     withdrawal: CancellationToken,
     /// Read at each poll of a request, which must not lock.
     is_withdrawn: AtomicBool,
+    /// Who is woken when the token is withdrawn.
+    watches: Mutex<Vec<Weak<AtomicWaker>>>,
+}
+
+/// Waits for the withdrawal of a token. It belongs to one task, and does not lock when it is polled.
+#[derive(Debug)]
+pub(crate) struct RevocationWatch {
+    revocation: Revocation,
+    waker: Arc<AtomicWaker>,
+}
+
+impl RevocationWatch {
+    /// Completes when the token is withdrawn; never if it only expires.
+    pub(crate) fn poll_revoked(&self, cx: &Context<'_>) -> Poll<()> {
+        // Before the look, so that no withdrawal is missed.
+        self.waker.register(cx.waker());
+        match self.revocation.is_revoked() {
+            true => Poll::Ready(()),
+            false => Poll::Pending,
+        }
+    }
 }
 
 impl Revocation {
@@ -33,6 +60,26 @@ impl Revocation {
         self.0.is_withdrawn.store(true, Ordering::Release);
         self.0.withdrawal.cancel();
         self.0.notice.cancel();
+        let watches = std::mem::take(&mut *self.0.watches.lock());
+        watches.iter().filter_map(Weak::upgrade).for_each(|waker| waker.wake());
+    }
+
+    /// Watches for the withdrawal of the token.
+    pub(crate) fn watch(&self) -> RevocationWatch {
+        let waker = Arc::new(AtomicWaker::new());
+        let mut watches = self.0.watches.lock();
+        // Those that are gone are removed each time that the list would grow, so that this costs the same for each watch.
+        if watches.len() == watches.capacity() {
+            watches.retain(|waker| waker.strong_count() > 0);
+            let kept = watches.len();
+            watches.reserve(kept.max(MIN_WATCHES));
+        }
+        watches.push(Arc::downgrade(&waker));
+        drop(watches);
+        RevocationWatch {
+            revocation: self.clone(),
+            waker,
+        }
     }
 
     /// Says that the time of the token is over.
@@ -78,5 +125,49 @@ impl Revocation {
     /// As [`Revocation::withdrawn`].
     pub(crate) fn withdrawn_owned(&self) -> WaitForCancellationFutureOwned {
         self.0.withdrawal.clone().cancelled_owned()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{future::poll_fn, pin::pin, task::Waker};
+
+    use futures_util::FutureExt as _;
+
+    use super::*;
+
+    #[test]
+    fn a_watch_sees_a_withdrawal_whenever_it_comes() {
+        let revocation = Revocation::default();
+        let (early, late) = (revocation.watch(), revocation.watch());
+        let cx = Context::from_waker(Waker::noop());
+        assert!(early.poll_revoked(&cx).is_pending());
+        revocation.expire();
+        assert!(early.poll_revoked(&cx).is_pending(), "it has only expired");
+        revocation.revoke();
+        for watch in [early, late, revocation.watch()] {
+            assert!(watch.poll_revoked(&cx).is_ready());
+        }
+    }
+
+    #[tokio::test]
+    async fn a_task_that_waits_is_woken() {
+        let revocation = Revocation::default();
+        let watch = revocation.watch();
+        let mut waiting = pin!(poll_fn(|cx| watch.poll_revoked(cx)));
+        assert!(waiting.as_mut().now_or_never().is_none());
+        let ((), ()) = tokio::join!(waiting, async { revocation.revoke() });
+    }
+
+    #[test]
+    fn watches_that_are_gone_take_no_room() {
+        let revocation = Revocation::default();
+        let kept = revocation.watch();
+        for _ in 0..10_000 {
+            revocation.watch();
+        }
+        assert!(revocation.0.watches.lock().capacity() <= 4 * MIN_WATCHES);
+        revocation.revoke();
+        assert!(kept.poll_revoked(&Context::from_waker(Waker::noop())).is_ready());
     }
 }

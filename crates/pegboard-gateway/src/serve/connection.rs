@@ -146,7 +146,7 @@ async fn until_expired<T>(
 ) -> Option<T> {
     let mut expiry = pin!(sleep_until(Instant::now() + IDLE_TIME));
     let mut stop = pin!(closing.cancelled());
-    let mut halt = pin!(site.halt.cancelled());
+    let mut halt = pin!(site.halt.wait());
     let (mut is_closing, mut is_halted) = (false, false);
     let mut poll = |cx: &mut Context<'_>| {
         if let Poll::Ready(outcome) = poll(cx, false) {

@@ -235,7 +235,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> DirectConnection<S> {
     /// Reads until the whole body is there. Returns a response if it does not come.
     async fn read_body(&mut self, length: usize) -> Result<Result<(), HttpResponse>, Gone> {
         let halt = &self.site.halt;
-        let reading = timeout(BODY_TIME, self.io.read_up_to(length, || halt.is_cancelled()));
+        let reading = timeout(BODY_TIME, self.io.read_up_to(length, || halt.is_set()));
         match reading.await {
             Ok(Ok(true)) => Ok(Ok(())),
             Ok(Ok(false)) => Ok(Err(stopping())),

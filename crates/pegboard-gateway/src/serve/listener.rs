@@ -60,7 +60,7 @@ pub(super) async fn serve(
     if timeout(limits.drain, drain(&mut accepting, site)).await.is_err() {
         tracing::warn!("requests in flight were cancelled by the shutdown");
         site.endpoints.halt();
-        site.halt.cancel();
+        site.halt.set();
         site.sse.halt();
         site.websocket.connections.halt();
         site.lines.connections.halt();
@@ -91,7 +91,9 @@ async fn accept<A: Accept>(listener: A, site: Arc<Site>, permits: Arc<Semaphore>
             Some(_) = connections.join_next(), if !connections.is_empty() => {}
             accepted = next => match accepted {
                 Ok((Some((stream, arrival)), permit)) => {
-                    connections.spawn(connection::serve(stream, arrival, site.clone(), closing.clone(), permit));
+                    // A token of its own, because all connections would lock a common one each time that they are polled.
+                    let closing = closing.child_token();
+                    connections.spawn(connection::serve(stream, arrival, site.clone(), closing, permit));
                 }
                 Ok((None, _)) => {}
                 Err(error) => {

@@ -2,9 +2,8 @@
 
 use std::sync::{Arc, OnceLock, Weak};
 
-use tokio_util::sync::CancellationToken;
-
 use super::{
+    halt::Halt,
     site::Site,
     traffic::{Traffic, TrafficCounts},
 };
@@ -14,8 +13,7 @@ use super::{
 #[derive(Clone, Debug, Default)]
 pub struct Monitor {
     pub(super) traffic: Arc<Traffic>,
-    /// Cancelled when requests in flight get no more time at shutdown.
-    pub(super) halt: CancellationToken,
+    pub(super) halt: Halt,
     /// Set when the gateway is built.
     pub(super) site: Arc<OnceLock<Weak<Site>>>,
 }
@@ -54,7 +52,7 @@ impl Monitor {
 
     /// Completes when the requests in flight get no more time at a shutdown. A handler that ends by then can still answer.
     pub async fn halted(&self) {
-        self.halt.cancelled().await;
+        self.halt.wait().await;
     }
 
     /// Returns `true` once the gateway stops: it takes no new connections, and answers the requests in flight.

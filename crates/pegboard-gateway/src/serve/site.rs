@@ -3,7 +3,7 @@
 use std::{
     fmt,
     pin::{Pin, pin},
-    sync::Arc,
+    sync::{Arc, OnceLock},
     task::Poll,
     time::{Duration, SystemTime},
 };
@@ -19,11 +19,11 @@ use http::{
 };
 use http_body::Body;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
-use tokio_util::sync::CancellationToken;
 use tower_service::Service as _;
 
 use super::{
     cors, expiry,
+    halt::Halt,
     listeners::{Arrival, LocalClient},
     protected_resource::{self, RequestedUrl},
     request_head::{is_page_visit, is_too_long},
@@ -31,7 +31,7 @@ use super::{
     traffic::{BUSY, PathLabel, TOO_LONG, Traffic, VIEW},
 };
 use crate::{
-    door::{self, AuthResult, Caller, Door, Origin, Rejection, Revocation, Scope, TcpPeer, TokenFault},
+    door::{self, AuthResult, Caller, Door, Origin, Rejection, RevocationWatch, Scope, TcpPeer, TokenFault},
     protocol::Endpoint,
     sign_in::SignInLinks,
     wire::{
@@ -61,6 +61,14 @@ pub(super) struct Admission {
     /// The configured origin whose pages may read the response.
     origin: Option<HeaderValue>,
     arrival: Arrival,
+    /// Made when a request first waits.
+    watch: OnceLock<RevocationWatch>,
+}
+
+impl Admission {
+    fn revocation_watch(&self) -> &RevocationWatch {
+        self.watch.get_or_init(|| self.caller.revoked.watch())
+    }
 }
 
 /// What a gateway serves.
@@ -79,8 +87,7 @@ pub(super) struct Site {
     pub(super) fallback: Option<Router>,
     /// What connections are encrypted with; `None` means that they are not.
     pub(super) tls: ArcSwapOption<rustls::ServerConfig>,
-    /// Cancelled when requests in flight get no more time at shutdown.
-    pub(super) halt: CancellationToken,
+    pub(super) halt: Halt,
     /// Notified when the door has other tokens.
     pub(super) tokens_changed: watch::Sender<()>,
     pub(super) sign_in_links: SignInLinks,
@@ -209,6 +216,7 @@ impl Site {
                 caller,
                 origin,
                 arrival,
+                watch: OnceLock::new(),
             }),
             Err(mut response) => {
                 if let Some(origin) = origin {
@@ -286,7 +294,7 @@ impl Site {
         let ended = tokio::select! {
             biased;
             response = &mut handled => Ok(response),
-            ended = self.wait_for_abort(revoked, only_reads) => Err(ended),
+            ended = self.wait_for_abort(admission, only_reads) => Err(ended),
         };
         let ended = match ended {
             Ok(response) => Ok(response),
@@ -339,19 +347,21 @@ impl Site {
     }
 
     /// Completes when a request is waited for no longer. A token that expires only ends requests that read.
-    async fn wait_for_abort(&self, revoked: &Revocation, only_reads: bool) -> Abort {
-        let token = async {
-            revoked.wait_ended().await;
-            if !only_reads {
-                revoked.wait_revoked().await;
+    async fn wait_for_abort(&self, admission: &Admission, only_reads: bool) -> Abort {
+        let mut expired = pin!(admission.caller.revoked.wait_ended());
+        std::future::poll_fn(|cx| {
+            let is_over = match only_reads {
+                true => expired.as_mut().poll(cx).is_ready(),
+                false => admission.revocation_watch().poll_revoked(cx).is_ready(),
+            };
+            match is_over {
+                true => Poll::Ready(Abort::Token),
+                // The connection polls all of this when the time of the shutdown is over.
+                false if self.halt.is_set() => Poll::Ready(Abort::Halted),
+                false => Poll::Pending,
             }
-        };
-        tokio::select! {
-            biased;
-            () = token => Abort::Token,
-            // The connection polls all of this when the time of the shutdown is over.
-            () = std::future::poll_fn(|_| if self.halt.is_cancelled() { Poll::Ready(()) } else { Poll::Pending }) => Abort::Halted,
-        }
+        })
+        .await
     }
 
     /// The caller that a request's token names.
