@@ -92,7 +92,7 @@ fn read_request(bytes: &Bytes) -> Option<Request> {
     let (mut has_version, mut id, mut method, mut params) = (false, None, None, None);
     scan.fields(|scan, key| {
         let is_first = match key {
-            "jsonrpc" => !std::mem::replace(&mut has_version, scan.text()? == "2.0"),
+            "jsonrpc" => scan.text()? == "2.0" && !std::mem::replace(&mut has_version, true),
             "id" => {
                 scan.peek();
                 let start = scan.at();

@@ -165,7 +165,12 @@ impl<S: AsyncRead + AsyncWrite + Unpin> DirectConnection<S> {
                     let head = NextHead::New(head);
                     return Ok(Some(Next { lengths, head }));
                 }
-                Parsed::Partial if self.io.read().len() < MAX_HEAD => self.io.read_more().await?,
+                Parsed::Partial if self.io.read().len() < MAX_HEAD => {
+                    let closing = &self.closing;
+                    if !self.io.read_unless(|| closing.is_cancelled()).await? {
+                        return Err(Gone);
+                    }
+                }
                 Parsed::Post(..) | Parsed::Partial | Parsed::Other => return Ok(None),
             }
         }
@@ -175,11 +180,12 @@ impl<S: AsyncRead + AsyncWrite + Unpin> DirectConnection<S> {
     /// The next request, if its head is known and still means the same.
     fn find_known(&self) -> Option<Next> {
         let read = self.io.read();
-        let found = |(place, known): (usize, &KnownHead)| Some((place, known.head.find(read, MAX_BODY)?));
-        let (place, lengths) = self.known.iter().enumerate().find_map(found)?;
-        self.site.still_admits(&self.known[place].admission).then_some(Next {
-            lengths,
-            head: NextHead::Known(place),
+        self.known.iter().enumerate().find_map(|(place, known)| {
+            let lengths = known.head.find(read, MAX_BODY)?;
+            let head = NextHead::Known(place);
+            self.site
+                .still_admits(&known.admission)
+                .then_some(Next { lengths, head })
         })
     }
 
@@ -212,30 +218,35 @@ impl<S: AsyncRead + AsyncWrite + Unpin> DirectConnection<S> {
             NextHead::Known(place) => Ok(place),
             NextHead::New(head) => self.admit(*head).await?,
         };
-        if self.io.read().len() < head + body
-            && let Err(response) = Box::pin(self.read_body(head + body)).await?
-        {
+        let is_whole = self.io.read_what_is_there(head + body).await?;
+        let place = match admitted {
+            Ok(place) => place,
+            Err(refused) => {
+                if is_whole {
+                    self.io.take_body(head, body);
+                }
+                return Ok((self.count_refused(*refused), is_whole));
+            }
+        };
+        if !is_whole && let Err(response) = Box::pin(self.read_body(place, head, body)).await? {
             return Ok((self.count_refused(response), false));
         }
         let body = self.io.take_body(head, body);
-        let response = match admitted {
-            Ok(place) => {
-                let KnownHead { head, admission } = &self.known[place];
-                let Route::Mcp(target) = Route::parse(head.parts.uri.path()) else {
-                    return Err(Gone);
-                };
-                let handled = pin!(self.site.handle_message(admission, target, &head.parts, body));
-                self.io.until_gone(handled).await?
-            }
-            Err(refused) => self.count_refused(*refused),
+        let KnownHead { head, admission } = &self.known[place];
+        let Route::Mcp(target) = Route::parse(head.parts.uri.path()) else {
+            return Err(Gone);
         };
-        Ok((response, true))
+        let handled = pin!(self.site.handle_message(admission, target, &head.parts, body));
+        Ok((self.io.until_gone(handled).await?, true))
     }
 
-    /// Reads until the whole body is there. Returns a response if it does not come.
-    async fn read_body(&mut self, length: usize) -> Result<Result<(), HttpResponse>, Gone> {
+    /// Reads until the whole body is there. Returns a response if it does not come, or is not wanted.
+    async fn read_body(&mut self, place: usize, head: usize, body: usize) -> Result<Result<(), HttpResponse>, Gone> {
+        if let Some(refused) = self.site.refuse_message(&self.known[place].head.parts, body) {
+            return Ok(Err(refused));
+        }
         let halt = &self.site.halt;
-        let reading = timeout(BODY_TIME, self.io.read_up_to(length, || halt.is_set()));
+        let reading = timeout(BODY_TIME, self.io.read_up_to(head + body, || halt.is_set()));
         match reading.await {
             Ok(Ok(true)) => Ok(Ok(())),
             Ok(Ok(false)) => Ok(Err(stopping())),

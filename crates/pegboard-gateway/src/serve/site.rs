@@ -181,7 +181,12 @@ impl Site {
         response
     }
 
-    /// Counts a message that was refused by its head.
+    /// Refuses a posted message by its head and the length of its body, as [`Site::handle_message`] would.
+    pub(super) fn refuse_message(&self, head: &Parts, length: usize) -> Option<HttpResponse> {
+        self.http.refuse_post(&head.headers, length)
+    }
+
+    /// Counts a message that was not handled.
     pub(super) fn count_refused(&self, status: StatusCode) {
         self.traffic.count_response(PathLabel::Mcp, status);
     }
@@ -291,15 +296,18 @@ impl Site {
         mut handled: Pin<&mut impl Future<Output = HttpResponse>>,
     ) -> HttpResponse {
         let revoked = &admission.caller.revoked;
-        let ended = tokio::select! {
-            biased;
-            response = &mut handled => Ok(response),
-            ended = self.wait_for_abort(admission, only_reads) => Err(ended),
-        };
-        let ended = match ended {
-            Ok(response) => Ok(response),
-            // It may have happened after the request was polled, and a call that was begun says itself how it ended.
-            Err(ended) => handled.as_mut().now_or_never().ok_or(ended),
+        let ended = match revoked.is_revoked() {
+            // While the body came. Nothing of the request has been polled.
+            true => Err(Abort::Token),
+            false => {
+                let ended = tokio::select! {
+                    biased;
+                    response = &mut handled => Ok(response),
+                    ended = self.wait_for_abort(admission, only_reads) => Err(ended),
+                };
+                // It may have happened after the request was polled, and a call that was begun says itself how it ended.
+                ended.or_else(|ended| handled.as_mut().now_or_never().ok_or(ended))
+            }
         };
         let mut response = match ended {
             Ok(mut response) => {

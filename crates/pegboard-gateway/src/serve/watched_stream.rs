@@ -23,11 +23,30 @@ const UNREAD_TIME: Duration = Duration::from_millis(500);
 /// How often it is checked whether others need the room, while a client does not read.
 const CHECK_TIME: Duration = Duration::from_millis(50);
 
+/// Whose room the results of a client take that does not read.
+pub(super) trait Buffers {
+    /// Whether others need the room.
+    fn are_short(&self) -> bool;
+
+    /// Counts a connection that is closed because its client did not read.
+    fn count_undelivered(&self);
+}
+
+impl Buffers for Site {
+    fn are_short(&self) -> bool {
+        self.endpoints.is_short_of_buffers()
+    }
+
+    fn count_undelivered(&self) {
+        self.traffic.count_undelivered();
+    }
+}
+
 /// A stream that notes when the client sends and when it does not read.
-pub(super) struct WatchedStream<S> {
+pub(super) struct WatchedStream<S, B> {
     stream: S,
     activity: Arc<Activity>,
-    site: Arc<Site>,
+    buffers: Arc<B>,
     /// Set while the client does not read.
     stalled: Option<Stalled>,
 }
@@ -37,12 +56,12 @@ struct Stalled {
     check: Pin<Box<Sleep>>,
 }
 
-impl<S> WatchedStream<S> {
-    pub(super) fn new(stream: S, activity: Arc<Activity>, site: Arc<Site>) -> Self {
+impl<S, B: Buffers> WatchedStream<S, B> {
+    pub(super) fn new(stream: S, activity: Arc<Activity>, buffers: Arc<B>) -> Self {
         Self {
             stream,
             activity,
-            site,
+            buffers,
             stalled: None,
         }
     }
@@ -61,13 +80,13 @@ impl<S> WatchedStream<S> {
             check: Box::pin(sleep_until(now + UNREAD_TIME)),
         });
         while stalled.check.as_mut().poll(cx).is_ready() {
-            if self.site.endpoints.is_short_of_buffers() {
+            if self.buffers.are_short() {
                 let after_ms = u64::try_from(stalled.since.elapsed().as_millis()).unwrap_or(u64::MAX);
                 tracing::warn!(
                     after_ms,
                     "a client does not read its results, and others need the room: its connection is closed, the results are dropped"
                 );
-                self.site.traffic.count_undelivered();
+                self.buffers.count_undelivered();
                 return Poll::Ready(Err(io::Error::new(
                     io::ErrorKind::TimedOut,
                     "the client does not read its results",
@@ -79,7 +98,7 @@ impl<S> WatchedStream<S> {
     }
 }
 
-impl<S: AsyncRead + Unpin> AsyncRead for WatchedStream<S> {
+impl<S: AsyncRead + Unpin, B> AsyncRead for WatchedStream<S, B> {
     fn poll_read(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buffer: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
         let before = buffer.filled().len();
         let read = Pin::new(&mut self.stream).poll_read(cx, buffer);
@@ -90,7 +109,7 @@ impl<S: AsyncRead + Unpin> AsyncRead for WatchedStream<S> {
     }
 }
 
-impl<S: AsyncWrite + Unpin> AsyncWrite for WatchedStream<S> {
+impl<S: AsyncWrite + Unpin, B: Buffers> AsyncWrite for WatchedStream<S, B> {
     fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
         let written = Pin::new(&mut self.stream).poll_write(cx, bytes);
         self.note(written, cx)
@@ -110,10 +129,100 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for WatchedStream<S> {
     }
 
     fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.stream).poll_flush(cx)
+        // TLS takes what is written into a buffer of its own, and only a flush tells whether the client reads it.
+        let flushed = Pin::new(&mut self.stream).poll_flush(cx);
+        self.note(flushed, cx)
     }
 
     fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.stream).poll_shutdown(cx)
+        let shut_down = Pin::new(&mut self.stream).poll_shutdown(cx);
+        self.note(shut_down, cx)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{
+        pin::pin,
+        sync::atomic::{AtomicBool, AtomicU32, Ordering},
+    };
+
+    use tokio::{
+        io::{AsyncWriteExt as _, BufWriter, DuplexStream, duplex},
+        time::{advance, sleep_until},
+    };
+
+    use super::*;
+
+    #[derive(Default)]
+    struct Room {
+        is_short: AtomicBool,
+        undelivered: AtomicU32,
+    }
+
+    impl Buffers for Room {
+        fn are_short(&self) -> bool {
+            self.is_short.load(Ordering::Relaxed)
+        }
+
+        fn count_undelivered(&self) {
+            self.undelivered.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    /// A stream that takes what is written into a buffer, as TLS does, and its client, which has read nothing of it.
+    fn buffered(
+        room: &Arc<Room>,
+    ) -> (
+        WatchedStream<BufWriter<DuplexStream>, Room>,
+        Arc<Activity>,
+        DuplexStream,
+    ) {
+        let (server, client) = duplex(16);
+        let activity = Activity::new();
+        let stream = WatchedStream::new(BufWriter::with_capacity(1000, server), activity.clone(), room.clone());
+        (stream, activity, client)
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_client_that_does_not_read_what_was_buffered_expires() {
+        let (mut stream, activity, client) = buffered(&Arc::default());
+        let _busy = activity.begin();
+        stream.write_all(&[0; 100]).await.unwrap();
+        assert!(!activity.is_stalled(), "it is buffered");
+        let mut expiry = pin!(sleep_until(Instant::now() + Duration::from_secs(1000)));
+        tokio::select! {
+            biased;
+            flushed = stream.flush() => panic!("{flushed:?}"),
+            () = std::future::poll_fn(|cx| activity.poll_expired(expiry.as_mut(), cx)) => assert!(activity.is_stalled()),
+        }
+        drop(client);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_flush_fails_once_others_need_the_room() {
+        let room = Arc::new(Room::default());
+        let (mut stream, _, client) = buffered(&room);
+        stream.write_all(&[0; 100]).await.unwrap();
+        room.is_short.store(true, Ordering::Relaxed);
+        stream.flush().await.unwrap_err();
+        assert_eq!(room.undelivered.load(Ordering::Relaxed), 1);
+        drop(client);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_client_that_reads_late_is_no_matter() {
+        let (mut stream, activity, mut client) = buffered(&Arc::default());
+        stream.write_all(&[0; 100]).await.unwrap();
+        let reading = async {
+            advance(UNREAD_TIME * 10).await;
+            let mut read = [0; 100];
+            tokio::io::AsyncReadExt::read_exact(&mut client, &mut read)
+                .await
+                .unwrap();
+        };
+        let (flushed, ()) = tokio::join!(stream.flush(), reading);
+        flushed.unwrap();
+        assert!(!activity.is_stalled());
     }
 }

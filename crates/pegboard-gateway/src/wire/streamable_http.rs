@@ -14,7 +14,7 @@ use pegboard_protocol::{code, method};
 
 use super::{
     accepts::Accepts,
-    body_limit::BodyLimit,
+    body_limit::{BodyError, BodyLimit},
     event_body::EventBody,
     event_frame::EventId,
     response::{self, HttpResponse, method_not_allowed, problem},
@@ -91,6 +91,12 @@ impl HttpWire {
             Method::DELETE => self.delete(visit),
             _ => method_not_allowed("GET, POST, DELETE", "send messages with POST"),
         }
+    }
+
+    /// The response to a posted message that is refused whatever its body is.
+    pub(crate) fn refuse_post(&self, headers: &HeaderMap, length: usize) -> Option<HttpResponse> {
+        let refused = Accepts::parse(headers).refuse_post();
+        refused.or_else(|| self.bodies.check(headers, length).err().map(BodyError::response))
     }
 
     /// Handles a message that was posted to an endpoint, and has been read.

@@ -178,6 +178,7 @@ fn what_has_to_be_explained_is_not_read_in_one_pass() {
     for text in [
         r#"{"jsonrpc":"2.0","id":1,"method":"a","id":2}"#,
         r#"{"jsonrpc":"2.0","id":1,"method":"a","jsonrpc":"2.0"}"#,
+        r#"{"jsonrpc":"1.0","jsonrpc":"2.0","id":1,"method":"a"}"#,
         r#"{"jsonrpc":"2.0","id":1,"method":"a","params":{"name":"a","name":"b"}}"#,
         r#"{"jsonrpc":"2.0","id":1,"method":"a","params":[]}"#,
         r#"{"jsonrpc":"1.0","id":1,"method":"a"}"#,

@@ -18,7 +18,7 @@ const MAX_AHEAD: usize = 64 * 1024;
 /// Up to this length what is sent is copied into one buffer: one write of one buffer costs less than one of several.
 const COPIED: usize = 16 * 1024;
 
-/// The client is gone.
+/// The client is gone, or is not served any longer.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Gone;
 
@@ -70,14 +70,22 @@ impl<S: AsyncRead + AsyncWrite + Unpin> ClientIo<S> {
         .await
     }
 
-    /// Reads what comes next.
-    pub(super) async fn read_more(&mut self) -> Result<(), Gone> {
-        std::future::poll_fn(|cx| self.poll_read(cx)).await
+    /// Reads until this many bytes are there, without waiting. Returns whether they are there.
+    pub(super) async fn read_what_is_there(&mut self, length: usize) -> Result<bool, Gone> {
+        std::future::poll_fn(|cx| {
+            while self.read.len() < length {
+                match self.poll_read(cx) {
+                    Poll::Pending => return Poll::Ready(Ok(false)),
+                    Poll::Ready(read) => read?,
+                }
+            }
+            Poll::Ready(Ok(true))
+        })
+        .await
     }
 
     /// Reads until this many bytes are there, unless `is_over`. Returns whether they are there.
     pub(super) async fn read_up_to(&mut self, length: usize, is_over: impl Fn() -> bool) -> Result<bool, Gone> {
-        self.read.reserve(length.saturating_sub(self.read.len()));
         while self.read.len() < length {
             if !self.read_unless(&is_over).await? {
                 return Ok(false);

@@ -4,7 +4,7 @@ use serde_json::json;
 
 use crate::http::{
     client::{BOTH, Http, JSON, call, initialize, modern_call, modern_headers},
-    service::{Running, start},
+    service::{Running, start, start_with},
 };
 
 /// The text of a request that calls a tool.
@@ -136,4 +136,46 @@ async fn a_stream_of_events_is_followed_by_the_next_response() {
         let response = http.ask("POST", "/mcp", &headers, &call(10, "echo")).await;
         assert_eq!(response.json()["id"], 10);
     }
+}
+
+/// The head of a call with a body of this length, none of which has come.
+fn head_of_call(length: usize, from: &str, to: &str) -> String {
+    let text = text_of_call(1, "echo");
+    let (head, body) = text.split_at(text.find("\r\n\r\n").unwrap() + 4);
+    let length = format!("content-length: {length}\r\n");
+    head.replace(&format!("content-length: {}\r\n", body.len()), &length)
+        .replace(from, to)
+}
+
+#[tokio::test]
+async fn what_its_head_refuses_is_answered_before_its_body_comes() {
+    let server = start_with(|builder| builder.max_body(1000)).await;
+    for (length, from, to, status) in [
+        (500, "host: localhost", "host: evil.example", 403),
+        (500, JSON.1, "text/plain", 415),
+        (500, BOTH.1, "text/html", 406),
+        (1001, "", "", 413),
+    ] {
+        let mut http = connect(&server).await;
+        http.write(head_of_call(length, from, to).as_bytes()).await;
+        let response = http.response().await;
+        // The rest of the connection would be read as the next request.
+        assert_eq!(
+            (response.status, response.header("connection")),
+            (status, "close"),
+            "{to}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn a_head_that_has_not_come_holds_no_shutdown_up() {
+    let server = start_with(|builder| builder.drain_time(std::time::Duration::from_secs(1000))).await;
+    let mut http = connect(&server).await;
+    http.write((text_of_call(1, "echo") + "POST /mcp HTTP/1.1\r\nhost: loc").as_bytes())
+        .await;
+    assert_eq!(http.response().await.status, 200);
+    tokio::time::timeout(std::time::Duration::from_secs(30), server.stop())
+        .await
+        .unwrap();
 }
