@@ -8,7 +8,7 @@ mod prefilter;
 
 use std::{fmt, sync::OnceLock};
 
-use memchr::memchr2_iter;
+use memchr::{memchr2_iter, memchr3_iter};
 
 use prefilter::{FREQUENT, Prefilter, TRIGRAM, WINDOW};
 
@@ -31,6 +31,8 @@ pub struct Keywords {
     lists_by_slot: Box<[u8; SLOTS]>,
     lists: Vec<Vec<TrigramMatch>>,
     short: Vec<usize>,
+    /// The bytes with which the short ones begin, in both cases.
+    short_firsts: Vec<u8>,
     /// Built for the first long text, because most programs start for a few short ones.
     prefilter: OnceLock<Prefilter>,
 }
@@ -144,11 +146,16 @@ impl Keywords {
             }
             lists[usize::from(*list) - 1].push(TrigramMatch { word, offset });
         }
+        let firsts = short.iter().map(|word| words[*word].as_bytes()[0]);
+        let mut short_firsts: Vec<u8> = firsts.flat_map(|first| [first, first.to_ascii_uppercase()]).collect();
+        short_firsts.sort_unstable();
+        short_firsts.dedup();
         Self {
             words,
             lists_by_slot,
             lists,
             short,
+            short_firsts,
             prefilter: OnceLock::new(),
         }
     }
@@ -191,10 +198,11 @@ impl Keywords {
         let bytes = text.as_bytes();
         let mut any = Any(false);
         self.scan(bytes, &mut any);
+        let is_at = |at| self.short.iter().any(|word| self.matches_at(*word, at, bytes));
         any.0
-            || self.short.iter().any(|word| {
-                let first = self.words[*word].as_bytes()[0];
-                memchr2_iter(first, first.to_ascii_uppercase(), bytes).any(|at| self.matches_at(*word, at, bytes))
+            || self.short_firsts.chunks(3).any(|firsts| {
+                let [a, b, c] = [0, 1, 2].map(|at| firsts[at.min(firsts.len() - 1)]);
+                memchr3_iter(a, b, c, bytes).any(is_at)
             })
     }
 
