@@ -38,8 +38,8 @@ use client_io::{ClientIo, Gone};
 use post_head::{Lengths, Parsed, PostHead};
 use response_head::{Date, Framing};
 
-/// Longer heads are left to the general server.
-const MAX_HEAD: usize = 16 * 1024;
+/// Longer heads are left to the general server, because a connection remembers several.
+const MAX_HEAD: usize = 8 * 1024;
 
 /// Longer bodies are left to the general server, which limits what all of them take.
 const MAX_BODY: usize = 64 * 1024;
@@ -49,6 +49,10 @@ const MAX_PARTS: usize = 8;
 
 /// How long a body may take to arrive.
 const BODY_TIME: Duration = Duration::from_secs(30);
+
+/// How long the rest of a request is read at the end of a connection. The system withdraws a response whose client still sends when its connection
+/// is closed.
+const LINGER_TIME: Duration = Duration::from_secs(1);
 
 /// How many different heads a connection remembers. The head of a call names the tool, and agents use few tools in a row.
 const MAX_KNOWN: usize = 4;
@@ -83,6 +87,16 @@ enum NextHead {
     /// At this place among the known ones.
     Known(usize),
     New(Box<PostHead>),
+}
+
+/// What is left of a request that was answered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Rest {
+    Nothing,
+    /// It was answered before this many bytes of it were taken.
+    Unread(usize),
+    /// It did not come in time.
+    Late,
 }
 
 /// How serving a connection here has ended.
@@ -144,12 +158,20 @@ impl<S: AsyncRead + AsyncWrite + Unpin> DirectConnection<S> {
                 return Ok(DirectEnd::OtherRequest);
             };
             let busy = self.activity.begin();
-            let (response, is_whole) = self.answer(next).await?;
-            let is_last = !is_whole || self.closing.is_cancelled();
+            let (response, rest) = self.answer(next).await?;
+            let is_last = rest == Rest::Late || self.closing.is_cancelled();
             self.send(response, is_last).await?;
             drop(busy);
+            if let Rest::Unread(length) = rest {
+                let time = if is_last { LINGER_TIME } else { BODY_TIME };
+                timeout(time, self.io.discard(length)).await.unwrap_or(Err(Gone))?;
+            }
             if is_last {
                 return Ok(DirectEnd::Closed);
+            }
+            if self.io.has_read() {
+                // The next head has begun.
+                self.activity.note_received();
             }
         }
     }
@@ -211,8 +233,8 @@ impl<S: AsyncRead + AsyncWrite + Unpin> DirectConnection<S> {
         Ok(Ok(place))
     }
 
-    /// Handles a request. Returns the response, and whether the whole body came.
-    async fn answer(&mut self, next: Next) -> Result<(HttpResponse, bool), Gone> {
+    /// Handles a request. What its head refuses is answered before its body comes.
+    async fn answer(&mut self, next: Next) -> Result<(HttpResponse, Rest), Gone> {
         let Lengths { head, body } = next.lengths;
         let admitted = match next.head {
             NextHead::Known(place) => Ok(place),
@@ -221,15 +243,15 @@ impl<S: AsyncRead + AsyncWrite + Unpin> DirectConnection<S> {
         let is_whole = self.io.read_what_is_there(head + body).await?;
         let place = match admitted {
             Ok(place) => place,
-            Err(refused) => {
-                if is_whole {
-                    self.io.take_body(head, body);
-                }
-                return Ok((self.count_refused(*refused), is_whole));
-            }
+            Err(refused) => return Ok((self.count_refused(*refused), Rest::Unread(head + body))),
         };
-        if !is_whole && let Err(response) = Box::pin(self.read_body(place, head, body)).await? {
-            return Ok((self.count_refused(response), false));
+        if !is_whole {
+            if let Some(refused) = self.site.refuse_message(&self.known[place].head.parts, body) {
+                return Ok((self.count_refused(refused), Rest::Unread(head + body)));
+            }
+            if let Err(response) = Box::pin(self.read_body(head + body)).await? {
+                return Ok((self.count_refused(response), Rest::Late));
+            }
         }
         let body = self.io.take_body(head, body);
         let KnownHead { head, admission } = &self.known[place];
@@ -237,16 +259,13 @@ impl<S: AsyncRead + AsyncWrite + Unpin> DirectConnection<S> {
             return Err(Gone);
         };
         let handled = pin!(self.site.handle_message(admission, target, &head.parts, body));
-        Ok((self.io.until_gone(handled).await?, true))
+        Ok((self.io.until_gone(handled).await?, Rest::Nothing))
     }
 
-    /// Reads until the whole body is there. Returns a response if it does not come, or is not wanted.
-    async fn read_body(&mut self, place: usize, head: usize, body: usize) -> Result<Result<(), HttpResponse>, Gone> {
-        if let Some(refused) = self.site.refuse_message(&self.known[place].head.parts, body) {
-            return Ok(Err(refused));
-        }
+    /// Reads until the whole body is there. Returns a response if it does not come.
+    async fn read_body(&mut self, length: usize) -> Result<Result<(), HttpResponse>, Gone> {
         let halt = &self.site.halt;
-        let reading = timeout(BODY_TIME, self.io.read_up_to(head + body, || halt.is_set()));
+        let reading = timeout(BODY_TIME, self.io.read_up_to(length, || halt.is_set()));
         match reading.await {
             Ok(Ok(true)) => Ok(Ok(())),
             Ok(Ok(false)) => Ok(Err(stopping())),

@@ -94,6 +94,19 @@ impl<S: AsyncRead + AsyncWrite + Unpin> ClientIo<S> {
         Ok(true)
     }
 
+    /// Reads this many bytes, which are of no use.
+    pub(super) async fn discard(&mut self, mut length: usize) -> Result<(), Gone> {
+        loop {
+            let read = length.min(self.read.len());
+            self.read.advance(read);
+            length -= read;
+            if length == 0 {
+                return Ok(());
+            }
+            std::future::poll_fn(|cx| self.poll_read(cx)).await?;
+        }
+    }
+
     /// Takes the head and the body of a request that was read, and returns the body.
     pub(super) fn take_body(&mut self, head: usize, body: usize) -> Bytes {
         self.read.advance(head);

@@ -221,7 +221,7 @@ mod tests {
     #[test]
     fn each_beginning_of_a_head_is_one() {
         for end in 0..HEAD.len() {
-            assert!(matches!(parse(HEAD[..end].as_bytes(), 100), Parsed::Partial), "{end}");
+            assert!(matches!(parse(&HEAD.as_bytes()[..end], 100), Parsed::Partial), "{end}");
         }
     }
 }
