@@ -164,7 +164,9 @@ impl<S: AsyncRead + AsyncWrite + Unpin> DirectConnection<S> {
             drop(busy);
             if let Rest::Unread(length) = rest {
                 let time = if is_last { LINGER_TIME } else { BODY_TIME };
-                timeout(time, self.io.discard(length)).await.unwrap_or(Err(Gone))?;
+                let closing = &self.closing;
+                let discarding = self.io.discard(length, || !is_last && closing.is_cancelled());
+                timeout(time, discarding).await.unwrap_or(Err(Gone))?;
             }
             if is_last {
                 return Ok(DirectEnd::Closed);
@@ -183,7 +185,9 @@ impl<S: AsyncRead + AsyncWrite + Unpin> DirectConnection<S> {
                 return Ok(Some(next));
             }
             match post_head::parse(self.io.read(), MAX_BODY) {
-                Parsed::Post(head, lengths) if matches!(Route::parse(head.parts.uri.path()), Route::Mcp(_)) => {
+                Parsed::Post(head, lengths)
+                    if lengths.head <= MAX_HEAD && matches!(Route::parse(head.parts.uri.path()), Route::Mcp(_)) =>
+                {
                     let head = NextHead::New(head);
                     return Ok(Some(Next { lengths, head }));
                 }

@@ -85,25 +85,12 @@ impl BodyLimit {
         }
     }
 
-    /// Checks the type and the length of a body before it is read.
+    /// Checks the type and the length of a JSON body.
     pub(super) fn check(&self, headers: &HeaderMap, length: usize) -> Result<(), BodyError> {
         match is_json(headers) {
             false => Err(BodyError::NotJson),
             true if length > self.one => Err(BodyError::TooLong(self.one)),
             true => Ok(()),
-        }
-    }
-
-    /// Checks a JSON body that was read already.
-    pub(super) fn take(
-        &self,
-        principal: Option<&Principal>,
-        headers: &HeaderMap,
-        body: Bytes,
-    ) -> Result<Bytes, BodyError> {
-        match is_json(headers) {
-            true => self.hold(principal, body),
-            false => Err(BodyError::NotJson),
         }
     }
 

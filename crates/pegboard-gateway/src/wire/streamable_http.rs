@@ -116,7 +116,8 @@ impl HttpWire {
         if let Some(refused) = visit.accepts.refuse_post() {
             return refused;
         }
-        match self.bodies.take(caller.principal.as_ref(), headers, body) {
+        let checked = self.bodies.check(headers, body.len());
+        match checked.and_then(|()| self.bodies.hold(caller.principal.as_ref(), body)) {
             Ok(bytes) => self.handle_body(visit, bytes).await,
             Err(error) => error.response(),
         }

@@ -94,8 +94,8 @@ impl<S: AsyncRead + AsyncWrite + Unpin> ClientIo<S> {
         Ok(true)
     }
 
-    /// Reads this many bytes, which are of no use.
-    pub(super) async fn discard(&mut self, mut length: usize) -> Result<(), Gone> {
+    /// Reads this many bytes, which are of no use, unless `is_over` before they have come.
+    pub(super) async fn discard(&mut self, mut length: usize, is_over: impl Fn() -> bool) -> Result<(), Gone> {
         loop {
             let read = length.min(self.read.len());
             self.read.advance(read);
@@ -103,7 +103,9 @@ impl<S: AsyncRead + AsyncWrite + Unpin> ClientIo<S> {
             if length == 0 {
                 return Ok(());
             }
-            std::future::poll_fn(|cx| self.poll_read(cx)).await?;
+            if !self.read_unless(&is_over).await? {
+                return Err(Gone);
+            }
         }
     }
 
