@@ -99,7 +99,9 @@ impl Client {
         self.pool.share(&connection);
         match connection.send(request, target).await {
             Ok(response) => Ok(self.received(response, target, connection)),
-            Err(failure) => Err(Error::Request(failure.into_error())),
+            Err(failure) => Err(Error::Request(
+                connection.take_failure().unwrap_or(failure.into_error()),
+            )),
         }
     }
 

@@ -43,6 +43,8 @@ pub(crate) enum Connection {
 pub(crate) struct Driver {
     /// `None` once the connection has ended.
     connection: Option<Pin<Box<dyn Future<Output = hyper::Result<()>> + Send>>>,
+    /// Why it has ended, if it ended badly.
+    failure: Option<hyper::Error>,
     own_wakes: OwnWakes,
 }
 
@@ -99,6 +101,14 @@ impl Connection {
         }
     }
 
+    /// Why the connection has ended, if no request was told. Over TLS 1.3 a server refuses the client's certificate after the handshake.
+    pub(crate) fn take_failure(&mut self) -> Option<hyper::Error> {
+        match self {
+            Self::Http1 { driver, .. } => driver.failure.take(),
+            Self::Http2 { .. } => None,
+        }
+    }
+
     /// Sends a request and waits for the head of its response. The error has the request again if nothing of it was sent.
     pub(crate) async fn send(
         &mut self,
@@ -146,6 +156,7 @@ impl Driver {
     pub(crate) fn new(connection: impl Future<Output = hyper::Result<()>> + Send + 'static) -> Self {
         Self {
             connection: Some(Box::pin(connection)),
+            failure: None,
             own_wakes: OwnWakes::new(),
         }
     }
@@ -161,14 +172,14 @@ impl Driver {
         context: &mut Context<'_>,
         mut poll: impl FnMut(&mut Context<'_>) -> Poll<T>,
     ) -> Poll<T> {
-        let connection = &mut self.connection;
+        let (connection, failure) = (&mut self.connection, &mut self.failure);
         self.own_wakes.poll(context, |context| {
             if let Some(running) = connection
                 && let Poll::Ready(ended) = running.as_mut().poll(context)
             {
-                // The request is told on its own why it failed.
                 if let Err(error) = ended {
                     tracing::debug!(%error, "a connection ended badly");
+                    *failure = Some(error);
                 }
                 *connection = None;
             }
@@ -194,5 +205,44 @@ impl fmt::Debug for Driver {
         f.debug_struct("Driver")
             .field("is_open", &self.connection.is_some())
             .finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io;
+
+    use hyper_util::rt::TokioIo;
+    use tokio::io::{AsyncRead, Join, ReadBuf, join, sink};
+    use url::Url;
+
+    use super::*;
+
+    /// The peer refuses what it learned in the handshake, before any request.
+    struct Refused;
+
+    impl AsyncRead for Refused {
+        fn poll_read(self: Pin<&mut Self>, _: &mut Context<'_>, _: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+            Poll::Ready(Err(io::Error::new(io::ErrorKind::InvalidData, "certificate required")))
+        }
+    }
+
+    #[tokio::test]
+    async fn why_a_connection_ended_before_its_first_request_is_told() {
+        let stream: Join<Refused, _> = join(Refused, sink());
+        let (sender, connection) = http1::handshake(TokioIo::new(stream)).await.unwrap();
+        let driver = Driver::new(connection);
+        let mut connection = Connection::Http1 {
+            sender,
+            driver,
+            proxy: None,
+        };
+        let target = Target::new(Url::parse("http://localhost/mcp").unwrap()).unwrap();
+        let request = Request::new(Body::from(bytes::Bytes::new()));
+        let mut unsent = connection.send(request, &target).await.unwrap_err();
+        assert!(unsent.take_message().is_some());
+        let failure = connection.take_failure().unwrap();
+        let cause = std::error::Error::source(&failure).unwrap();
+        assert_eq!(cause.to_string(), "certificate required");
     }
 }

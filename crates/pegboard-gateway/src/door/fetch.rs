@@ -13,9 +13,10 @@ use http::{
     HeaderMap, HeaderValue, Method,
     header::{ACCEPT, AUTHORIZATION, CACHE_CONTROL, CONTENT_TYPE},
 };
+use pegboard_base::sync::Mutex;
 use pegboard_http::{Client, Settings, Target};
 use serde_json::Value;
-use url::{Host, Url};
+use url::{Host, Origin, Url};
 
 /// The limit on one fetch, however many requests it takes.
 pub(super) const TIME_LIMIT: Duration = Duration::from_secs(10);
@@ -24,11 +25,15 @@ pub(super) const MAX_DOCUMENT: usize = 1024 * 1024;
 /// The limit on the time to connect.
 const CONNECT: Duration = Duration::from_secs(5);
 
-/// Sends requests to one authorization server. They are rare, so each has a connection of its own.
+/// How many origins a server is known to have at once: of its metadata, of its keys, and of each after a change.
+const MAX_CLIENTS: usize = 4;
+
+/// Sends requests to one authorization server. Clones share their connections.
 #[derive(Clone, Debug)]
 pub(super) struct Fetcher {
     /// Whether the server is on this machine, so that http and other addresses of this machine are allowed.
     is_local: bool,
+    clients: Arc<Mutex<Vec<(Origin, Client)>>>,
 }
 
 /// A document, and how long it may be cached.
@@ -61,6 +66,7 @@ impl Fetcher {
     pub(super) fn for_server_at(url: &str) -> Self {
         Self {
             is_local: Url::parse(url).is_ok_and(|url| is_local(&url)),
+            clients: Arc::default(),
         }
     }
 
@@ -107,7 +113,7 @@ impl Fetcher {
         headers.insert(ACCEPT, HeaderValue::from_static("application/json"));
         let target = Target::new(url.clone()).map_err(|error| FetchError::Unreachable(error.to_string()))?;
         let exchange = async {
-            let client = client(&target).await?;
+            let client = self.client(&target).await?;
             let sent = client.send(method, &Arc::new(target), headers, body).await;
             let mut response = sent.map_err(|error| transport_error(&error))?;
             if !response.status().is_success() {
@@ -135,6 +141,28 @@ impl Fetcher {
             .unwrap_or(Err(FetchError::Timeout))
     }
 
+    /// The client for the origin of a target, which keeps its connections.
+    async fn client(&self, target: &Target) -> Result<Client, FetchError> {
+        let origin = target.url().origin();
+        let known = |clients: &[(Origin, Client)]| {
+            let known = clients.iter().find(|(known, _)| *known == origin);
+            known.map(|(_, client)| client.clone())
+        };
+        if let Some(client) = known(&self.clients.lock()) {
+            return Ok(client);
+        }
+        let client = new_client(target).await?;
+        let mut clients = self.clients.lock();
+        if let Some(client) = known(&clients) {
+            return Ok(client);
+        }
+        if clients.len() == MAX_CLIENTS {
+            clients.remove(0);
+        }
+        clients.push((origin, client.clone()));
+        Ok(client)
+    }
+
     /// Refuses what is not encrypted, and addresses of this machine that a server elsewhere names.
     fn check(&self, url: &Url) -> Result<(), FetchError> {
         let is_allowed = match (url.scheme(), is_local(url)) {
@@ -147,7 +175,7 @@ impl Fetcher {
 }
 
 /// A client that loads the system's certificates on a thread that may block.
-async fn client(target: &Target) -> Result<Client, FetchError> {
+async fn new_client(target: &Target) -> Result<Client, FetchError> {
     let loaded = tokio::task::spawn_blocking(tls).await;
     let tls = loaded.map_err(|_| FetchError::Content("the gateway stops"))??;
     let settings = Settings {
