@@ -12,7 +12,7 @@ pub use auth_challenge::{AuthChallenge, INSUFFICIENT_SCOPE};
 pub use caller_tokens::{CallerRights, CallerToken, CallerTokens};
 pub use credentials_key::{CredentialsKey, ViewCredentials};
 pub(crate) use issued::Issued;
-pub use provider::{Credential, CredentialError, CredentialReason, CredentialRequest, Credentials};
+pub use provider::{Credential, CredentialError, CredentialReason, CredentialRequest, Credentials, credentials};
 pub use provider::{PersonTask, Remedy};
 #[cfg(any(feature = "http", feature = "websocket"))]
 pub use request_proof::PROOF_HEADER;

@@ -13,14 +13,15 @@ pub use context::ToolContext;
 pub use into_answer::{IntoAnswer, Json, ToolError};
 pub use tool::{NativeTool, NativeTools};
 
-use crate::transport::{Boxed, ByteSink, ByteSource, DialContext, Dialer, DialerError};
+use crate::transport::{ByteSink, ByteSource, DialContext, Dialer, DialerError};
+use pegboard_base::BoxFuture;
 use pegboard_tools::catalog::ToolKind;
 
 /// The capacity in bytes of the stream to and from native tools, in each direction.
 const STREAM_CAPACITY: usize = 256 << 10;
 
 impl Dialer for NativeTools {
-    fn dial(&self, _context: DialContext) -> Boxed<'_, Result<(ByteSource, ByteSink), DialerError>> {
+    fn dial(&self, _context: DialContext) -> BoxFuture<'_, Result<(ByteSource, ByteSink), DialerError>> {
         Box::pin(async {
             let (ours, theirs) = tokio::io::duplex(STREAM_CAPACITY);
             // The task ends when the board drops its end.

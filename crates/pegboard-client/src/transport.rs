@@ -70,7 +70,7 @@ pub use stdio::SpawnError;
 #[doc(hidden)]
 pub use stdio::{Pipes, RawProcess, StdinPipe};
 pub use target::Target;
-pub(crate) use wire::{Boxed, Inbox, Wire};
+pub(crate) use wire::{Inbox, Wire};
 pub use wire_end::{EndReason, Exit, WireEnd};
 
 use std::sync::Arc;

@@ -1,11 +1,20 @@
 //! Configs that are written in code: endpoints, commands, servers and boards.
 
-use std::path::PathBuf;
+use std::{
+    path::{Path, PathBuf},
+    str::FromStr,
+    time::Duration,
+};
 
 use super::{
     board::Config,
-    server::ServerConfig,
+    expand::Env,
+    loaded::ConfigErrors,
+    policy::{Approval, Results},
+    server::{ServerConfig, Start},
+    source::Source,
     transport::{Auth, ClientCert, Command, Endpoint, Transport},
+    tree::Format,
 };
 use pegboard_base::{
     name::{BadServerName, ServerName},
@@ -29,9 +38,27 @@ impl Config {
         Self::default()
     }
 
+    /// Reads a config file: TOML, YAML or JSON by its extension, with variables of this process. Any error in it is an error here;
+    /// [`Config::load`] reads several files, and goes on with the servers whose settings have no errors.
+    ///
+    /// ```
+    /// # mod pegboard { pub use pegboard_config::*; }
+    /// use pegboard::Config;
+    ///
+    /// let missing = Config::from_file("no-such-folder/pegboard.toml").unwrap_err();
+    /// assert!(missing.to_string().contains("no-such-folder/pegboard.toml"));
+    /// ```
+    pub fn from_file(path: impl AsRef<Path>) -> Result<Self, ConfigErrors> {
+        Self::load(&[Source::file(path.as_ref())], &Env::process()).into_result()
+    }
+
     /// Adds a server, in place of one of the same name.
-    pub fn server(mut self, name: impl AsRef<str>, config: ServerConfig) -> Result<Self, BadServerName> {
-        let name = ServerName::parse(name.as_ref())?;
+    pub fn server<N>(mut self, name: N, config: ServerConfig) -> Result<Self, BadServerName>
+    where
+        N: TryInto<ServerName>,
+        BadServerName: From<N::Error>,
+    {
+        let name = name.try_into()?;
         self.misconfigured.remove(&name);
         self.servers.insert(name, config);
         Ok(self)
@@ -48,8 +75,8 @@ impl ServerConfig {
     /// let files = ServerConfig::stdio(Command::new("npx").args(["-y", "@modelcontextprotocol/server-filesystem", "/srv"]));
     /// assert_eq!(files.transport.kind(), "stdio");
     /// ```
-    pub fn stdio(command: Command) -> Self {
-        Self::new(Transport::Stdio(command))
+    pub fn stdio(command: impl Into<Command>) -> Self {
+        Self::new(Transport::Stdio(command.into()))
     }
 
     /// Creates a server at a URL or [`Endpoint`]: streamable HTTP, or HTTP+SSE if the server supports only that. Fails if the URL does not
@@ -91,6 +118,141 @@ impl ServerConfig {
     {
         let endpoint = with_scheme(endpoint.try_into()?, &["ws", "wss"])?;
         Ok(Self::new(Transport::websocket(endpoint)))
+    }
+}
+
+/// TOML, or JSON if it begins with `{`, with variables of this process. Any error in it is an error.
+///
+/// ```
+/// # mod pegboard { pub use pegboard_config::*; }
+/// use pegboard::Config;
+///
+/// let config: Config = r#"{"mcpServers": {"time": {"command": "uvx", "args": ["mcp-server-time"]}}}"#.parse()?;
+/// assert!(config.servers.contains_key("time"));
+/// # Ok::<(), pegboard::ConfigErrors>(())
+/// ```
+impl FromStr for Config {
+    type Err = ConfigErrors;
+
+    fn from_str(text: &str) -> Result<Self, ConfigErrors> {
+        let format = match text.trim_start().starts_with('{') {
+            true => Format::Json,
+            false => Format::Toml,
+        };
+        Self::from_text(text, format, &Env::process()).into_result()
+    }
+}
+
+/// Settings that programs often make. The others are fields.
+///
+/// ```
+/// # mod pegboard { pub use pegboard_config::*; pub use pegboard_config as config; }
+/// use std::time::Duration;
+/// use pegboard::{ServerConfig, config::{Approval, Command, Start}};
+///
+/// let github = ServerConfig::stdio(Command::new("github-mcp-server").arg("stdio"))
+///     .start(Start::Lazy)
+///     .allow(["get_*", "list_*"])
+///     .call_timeout(Duration::from_secs(30))
+///     .approval(Approval::Writes);
+/// ```
+impl ServerConfig {
+    /// Sets when the server is started.
+    #[must_use]
+    pub fn start(mut self, start: Start) -> Self {
+        self.start = start;
+        self
+    }
+
+    /// Makes the board ready only when this server is ready.
+    #[must_use]
+    pub fn required(mut self) -> Self {
+        self.required = true;
+        self
+    }
+
+    /// Leaves the server in the config and uses it not at all.
+    #[must_use]
+    pub fn disabled(mut self) -> Self {
+        self.enabled = false;
+        self
+    }
+
+    /// Shows only the tools that match one of these globs.
+    #[must_use]
+    pub fn allow<S: Into<String>>(mut self, globs: impl IntoIterator<Item = S>) -> Self {
+        self.allow = globs.into_iter().map(Into::into).collect();
+        self
+    }
+
+    /// Hides the tools that match one of these globs, also those that are allowed.
+    #[must_use]
+    pub fn deny<S: Into<String>>(mut self, globs: impl IntoIterator<Item = S>) -> Self {
+        self.deny = globs.into_iter().map(Into::into).collect();
+        self
+    }
+
+    /// Describes the server for people.
+    #[must_use]
+    pub fn description(mut self, description: impl Into<String>) -> Self {
+        self.description = Some(description.into());
+        self
+    }
+
+    /// Tells models how to use this server.
+    #[must_use]
+    pub fn instructions(mut self, instructions: impl Into<String>) -> Self {
+        self.instructions = Some(instructions.into());
+        self
+    }
+
+    /// Reports these directories and other URIs to the server as roots.
+    #[must_use]
+    pub fn roots<S: Into<String>>(mut self, roots: impl IntoIterator<Item = S>) -> Self {
+        self.roots = roots.into_iter().map(Into::into).collect();
+        self
+    }
+
+    /// Believes what the server says of its tools: which only read, and which may be repeated.
+    #[must_use]
+    pub fn trusted(mut self) -> Self {
+        self.policy.trust = true;
+        self
+    }
+
+    /// Sets which calls a person approves first.
+    #[must_use]
+    pub fn approval(mut self, approval: Approval) -> Self {
+        self.policy.approval = approval;
+        self
+    }
+
+    /// Sets how results are limited and formatted.
+    #[must_use]
+    pub fn results(mut self, results: Results) -> Self {
+        self.policy.result = results;
+        self
+    }
+
+    /// Sets how long the server may take to start or to be connected.
+    #[must_use]
+    pub fn connect_timeout(mut self, limit: Duration) -> Self {
+        self.limits.connect_timeout = limit;
+        self
+    }
+
+    /// Sets how long a call may go on without progress.
+    #[must_use]
+    pub fn call_timeout(mut self, limit: Duration) -> Self {
+        self.limits.call_timeout = limit;
+        self
+    }
+
+    /// Sets how many calls the server gets at once. Others wait.
+    #[must_use]
+    pub fn max_in_flight(mut self, most: usize) -> Self {
+        self.limits.max_in_flight = most;
+        self
     }
 }
 
@@ -184,6 +346,20 @@ impl TryFrom<&String> for Endpoint {
 
     fn try_from(url: &String) -> Result<Self, BadUrl> {
         Self::new(url)
+    }
+}
+
+/// A program without arguments. The text is not split into words.
+impl From<&str> for Command {
+    fn from(program: &str) -> Self {
+        Self::new(program)
+    }
+}
+
+/// A program without arguments. The text is not split into words.
+impl From<String> for Command {
+    fn from(program: String) -> Self {
+        Self::new(program)
     }
 }
 

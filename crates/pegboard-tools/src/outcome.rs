@@ -2,6 +2,7 @@
 
 mod advice;
 mod answer;
+mod call_error;
 mod cause;
 mod compat_shapes;
 mod content;
@@ -18,11 +19,13 @@ mod sanitize;
 pub(crate) mod stored_millis;
 mod stored_reply;
 pub mod truncate;
+mod typed_answer;
 mod untrusted_fence;
 
 pub use advice::Advice;
 pub use answer::Answer;
 pub use answer::Rendering;
+pub use call_error::{CallError, UnreadableAnswer};
 pub use content::Content;
 pub use error_text::error_text;
 pub use failure::{Failure, Kind};
@@ -125,14 +128,6 @@ impl Outcome {
             Self::ToolFailed(answer) if answer.is_blank() => SILENT.to_owned(),
             Self::Done(answer) | Self::ToolFailed(answer) => answer.text(),
             Self::Refused(failure) | Self::Lost(failure) => failure.text(),
-        }
-    }
-
-    /// Returns the answer of a successful call, otherwise the outcome as an error.
-    pub fn into_result(self) -> Result<Answer, Box<Self>> {
-        match self {
-            Self::Done(answer) => Ok(answer),
-            Self::ToolFailed(_) | Self::Refused(_) | Self::Lost(_) => Err(Box::new(self)),
         }
     }
 

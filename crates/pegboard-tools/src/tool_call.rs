@@ -18,6 +18,7 @@ use std::{
 };
 
 use pegboard_protocol::meta;
+use serde::Serialize;
 use serde_json::{Map, Value};
 use tokio::sync::mpsc;
 
@@ -136,6 +137,55 @@ impl ToolCall {
         self
     }
 
+    /// Sets the arguments to a value that serialises to a JSON object, such as a struct of the program. Another value fails the call: the reply says
+    /// so and nothing is sent.
+    ///
+    /// ```
+    /// # use pegboard_tools::ToolCall;
+    /// #[derive(serde::Serialize)]
+    /// struct Issue<'a> {
+    ///     title: &'a str,
+    /// }
+    ///
+    /// let call = ToolCall::new("github.create_issue").args(Issue { title: "It is late" });
+    /// assert_eq!(call.arguments.as_str(), r#"{"title":"It is late"}"#);
+    /// ```
+    #[must_use]
+    pub fn args(mut self, arguments: impl Serialize) -> Self {
+        let written = serde_json::value::to_raw_value(&arguments).map_err(|error| error.to_string());
+        match written.and_then(|text| Arguments::try_from(text).map_err(|error| error.to_string())) {
+            Ok(arguments) => (self.arguments, self.invalid_arguments) = (arguments, None),
+            Err(problem) => self.invalid_arguments = Some(problem),
+        }
+        self
+    }
+
+    /// Adds an argument, in place of one of the same name.
+    ///
+    /// ```
+    /// # use pegboard_tools::ToolCall;
+    /// let call = ToolCall::new("github.create_issue").arg("body", "Mend it.").arg("title", "It is late");
+    /// assert_eq!(call.arguments.as_str(), r#"{"body":"Mend it.","title":"It is late"}"#);
+    /// ```
+    #[must_use]
+    pub fn arg(mut self, name: impl Into<String>, value: impl Serialize) -> Self {
+        if self.invalid_arguments.is_some() {
+            return self;
+        }
+        let added = serde_json::to_value(&value)
+            .map_err(|error| error.to_string())
+            .and_then(|value| {
+                let mut arguments = self.arguments.by_name()?;
+                arguments.insert(name.into(), value);
+                Ok(Arguments::from(arguments))
+            });
+        match added {
+            Ok(arguments) => self.arguments = arguments,
+            Err(problem) => self.invalid_arguments = Some(problem),
+        }
+        self
+    }
+
     /// Sets the arguments as a model wrote them.
     #[must_use]
     pub fn text(mut self, text: impl Into<String>) -> Self {
@@ -245,6 +295,27 @@ impl ToolCall {
     pub fn key(mut self, key: impl Into<String>) -> Self {
         self.key = Some(key.into());
         self
+    }
+}
+
+/// A call without arguments.
+impl From<&str> for ToolCall {
+    fn from(name: &str) -> Self {
+        Self::new(name)
+    }
+}
+
+/// A call without arguments.
+impl From<String> for ToolCall {
+    fn from(name: String) -> Self {
+        Self::new(name)
+    }
+}
+
+/// A call with these [arguments](ToolCall::args).
+impl<N: Into<String>, A: Serialize> From<(N, A)> for ToolCall {
+    fn from((name, arguments): (N, A)) -> Self {
+        Self::new(name).args(arguments)
     }
 }
 

@@ -1,12 +1,12 @@
 //! A small client on the library for the official MCP conformance suite. It takes the URL of a test server and runs the scenario
 //! named in `MCP_CONFORMANCE_SCENARIO`.
 
-use std::{future::Future, pin::Pin, sync::Arc, time::Duration};
+use std::{sync::Arc, time::Duration};
 
 use anyhow::{Context, bail, ensure};
 use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
 use pegboard::{
-    Arguments, Config, Host, Kind, ListedTool, Outcome, Pegboard, Reply, Secret, ServerConfig, ServerName,
+    Arguments, BoxFuture, Config, Host, Kind, ListedTool, Outcome, Pegboard, Reply, Secret, ServerConfig, ServerName,
     SignInOptions, State, ToolCall, Toolset,
     config::{
         Auth, ClientKey, Endpoint, IdentityProvider, JwtBearer, OAuthConfig, OAuthGrant, SafeUrl, TokenInput, Transport,
@@ -227,11 +227,7 @@ impl Host for Agreeable {
         true
     }
 
-    fn elicit<'a>(
-        &'a self,
-        _context: HostContext<'a>,
-        request: Elicitation,
-    ) -> Pin<Box<dyn Future<Output = ElicitAnswer> + Send + 'a>> {
+    fn elicit<'a>(&'a self, _context: HostContext<'a>, request: Elicitation) -> BoxFuture<'a, ElicitAnswer> {
         let mut content = Map::new();
         let properties = request
             .schema
@@ -249,11 +245,7 @@ impl Host for Agreeable {
         true
     }
 
-    fn sample<'a>(
-        &'a self,
-        _context: HostContext<'a>,
-        _params: Value,
-    ) -> Pin<Box<dyn Future<Output = Result<Value, String>> + Send + 'a>> {
+    fn sample<'a>(&'a self, _context: HostContext<'a>, _params: Value) -> BoxFuture<'a, Result<Value, String>> {
         let content = json!({"type": "text", "text": "forty-two"});
         Box::pin(async move { Ok(json!({"role": "assistant", "model": "fixed", "content": content})) })
     }

@@ -30,7 +30,7 @@ async fn main() -> anyhow::Result<()> {
 
     // `connect` returns when the server is ready, or says why it is not.
     for (name, url) in [("weather", weather.url()), ("trains", trains.url())] {
-        board.connect(name.parse()?, at(&url)?).await?;
+        board.connect(name, at(&url)?).await?;
         show_until(&mut events, |event| is(event, name, State::Ready)).await?;
     }
     show(&board);
@@ -42,7 +42,7 @@ async fn main() -> anyhow::Result<()> {
 
     // `connect` also replaces a server. Nothing listens at this address, so the working one stays.
     let nowhere = format!("http://{}/mcp", refused_address().await?);
-    let refused = board.connect("weather".parse()?, at(&nowhere)?).await;
+    let refused = board.connect("weather", at(&nowhere)?).await;
     println!("{}", refused.err().context("nothing listens there")?);
 
     // A server fails. A call gets a reply that says so.

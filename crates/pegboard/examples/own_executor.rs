@@ -7,8 +7,6 @@
 
 use std::{
     collections::BTreeMap,
-    future::Future,
-    pin::Pin,
     sync::{
         Mutex, PoisonError,
         atomic::{AtomicUsize, Ordering},
@@ -18,15 +16,13 @@ use std::{
 
 use anyhow::{Context as _, ensure};
 use pegboard::{
-    Answer, Config, Kind, ListedTool, Listing, NativeTool, NativeTools, Pegboard, Provider, Reply, ServerName,
-    ToolCall, ToolExecutor, View, toolset::ChainedTools,
+    Answer, BoxFuture, Config, Kind, ListedTool, Listing, NativeTool, NativeTools, Pegboard, Provider, Reply,
+    ServerName, ToolCall, ToolExecutor, View, toolset::ChainedTools,
 };
 use serde_json::{Value, json};
 
 /// How long a listing waits for servers that start.
 const PATIENCE: Duration = Duration::from_secs(30);
-
-type Boxed<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 
 /// The memory of one agent, as two tools.
 #[derive(Default)]
@@ -55,7 +51,7 @@ impl Memory {
 }
 
 impl ToolExecutor for Memory {
-    fn list(&self, _patience: Duration) -> Boxed<'_, Listing> {
+    fn list(&self, _patience: Duration) -> BoxFuture<'_, Listing> {
         let text = json!({"type": "string"});
         let schema = |properties: Value| json!({"type": "object", "properties": properties, "required": ["key"]});
         let remember = schema(json!({"key": text, "value": text}));
@@ -67,7 +63,7 @@ impl ToolExecutor for Memory {
         Box::pin(async { Listing::from_tools(tools.into_iter().flatten()) })
     }
 
-    fn call(&self, call: ToolCall) -> Boxed<'_, Reply> {
+    fn call(&self, call: ToolCall) -> BoxFuture<'_, Reply> {
         Box::pin(async move {
             match call.name.as_str() {
                 "remember" | "recall" => self.answer(&call),
@@ -85,11 +81,11 @@ struct AtMost<T> {
 }
 
 impl<T: ToolExecutor> ToolExecutor for AtMost<T> {
-    fn list(&self, patience: Duration) -> Boxed<'_, Listing> {
+    fn list(&self, patience: Duration) -> BoxFuture<'_, Listing> {
         self.tools.list(patience)
     }
 
-    fn call(&self, call: ToolCall) -> Boxed<'_, Reply> {
+    fn call(&self, call: ToolCall) -> BoxFuture<'_, Reply> {
         let left = self
             .calls
             .fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(1));
@@ -103,7 +99,7 @@ impl<T: ToolExecutor> ToolExecutor for AtMost<T> {
         }
     }
 
-    fn close(&self) -> Boxed<'_, ()> {
+    fn close(&self) -> BoxFuture<'_, ()> {
         self.tools.close()
     }
 

@@ -56,7 +56,7 @@ impl ServerHandler for Units {
 async fn main() -> anyhow::Result<()> {
     // Each connection of the board gets a clone of the handler. No process is started.
     let board = Pegboard::builder(Config::default())
-        .in_process("units".parse()?, pegboard::rmcp::in_process(Units))
+        .in_process("units", pegboard::rmcp::in_process(Units))
         .open();
     let tools = board.toolset();
     for listed in tools.list(Duration::from_secs(10)).await.tools {

@@ -101,7 +101,7 @@ impl Calendar {
 #[tokio::main]
 async fn main() -> anyhow::Result<()> {
     let board = Pegboard::builder(Config::default())
-        .in_process("rooms".parse()?, NativeTools::new([Calendar::default().tool()]))
+        .in_process("rooms", NativeTools::new([Calendar::default().tool()]))
         .open();
     let ann = board.toolset_with(View::new().principal("ann"));
     let bob = board.toolset_with(View::new().principal("bob"));

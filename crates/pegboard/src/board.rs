@@ -29,7 +29,7 @@ mod token_protection;
 mod view_opener;
 
 pub use crate::server::BadSchedule;
-pub use builder::{Builder, NoRuntime};
+pub use builder::{Builder, OpenError};
 pub use config_change::Applied;
 pub use gateway_settings::GatewaySettings;
 pub use server_replacement::NotConnected;

@@ -67,7 +67,7 @@ mod task;
 // Semantic search for tools, which a view configures.
 mod embeddings;
 
-pub use approval::{Approvals, Approved, Approver, Decision, Question};
+pub use approval::{Approvals, Approved, Approver, Decision, Question, approver};
 pub(crate) use audience::Audience;
 pub(crate) use call_memory::{CallMemories, MemoryOwner};
 pub(crate) use crossing::{check_params, check_text};
@@ -93,7 +93,7 @@ pub(crate) use route::{
 };
 #[cfg(feature = "http")]
 pub use summarise::ChatModel;
-pub use summarise::{Summariser, Summary, SummaryError, SummaryRequest};
+pub use summarise::{Summariser, Summary, SummaryError, SummaryRequest, summariser};
 pub use task::TaskHandle;
 pub(crate) use task::{attach_task, start_task};
 pub(crate) use trace::{is_traced, trace};

@@ -141,8 +141,7 @@
 //! # Requests of servers to the program
 //!
 //! ```
-//! use std::pin::Pin;
-//! use pegboard::{Config, Host, Pegboard, host::{ElicitAnswer, Elicitation, HostContext}};
+//! use pegboard::{BoxFuture, Config, Host, Pegboard, host::{ElicitAnswer, Elicitation, HostContext}};
 //!
 //! struct Console;
 //!
@@ -155,7 +154,7 @@
 //!         &'a self,
 //!         context: HostContext<'a>,
 //!         question: Elicitation,
-//!     ) -> Pin<Box<dyn Future<Output = ElicitAnswer> + Send + 'a>> {
+//!     ) -> BoxFuture<'a, ElicitAnswer> {
 //!         Box::pin(async move {
 //!             println!("{} asks: {}", context.server, question.message);
 //!             ElicitAnswer::Decline
@@ -281,6 +280,7 @@ pub mod credential {
     #[doc(inline)]
     pub use pegboard_client::credential::{
         CallerRights, CallerTokens, Credential, CredentialError, CredentialReason, CredentialRequest, Credentials,
+        credentials,
     };
 }
 
@@ -324,8 +324,9 @@ pub mod name {
 pub mod outcome {
     #[doc(inline)]
     pub use pegboard_tools::outcome::{
-        Advice, Answer, BadBlob, Body, Completion, Content, ContentType, Failure, FilledPrompt, ForwardedResult, Kind,
-        Outcome, PromptMessage, Reply, ResourceContents, ResultKind, Role, TextPage, fence,
+        Advice, Answer, BadBlob, Body, CallError, Completion, Content, ContentType, Failure, FilledPrompt,
+        ForwardedResult, Kind, Outcome, PromptMessage, Reply, ResourceContents, ResultKind, Role, TextPage,
+        UnreadableAnswer, fence,
     };
 }
 
@@ -337,7 +338,7 @@ pub mod provider {
 
 /// Approval of calls by a person: who is asked, the answers, and the approvals that are remembered.
 pub mod approval {
-    pub use crate::call::{Approvals, Approved, Approver, Decision, Question};
+    pub use crate::call::{Approvals, Approved, Approver, Decision, Question, approver};
 }
 
 /// Results of servers as bytes, for gateways: [`Toolset::forward_call`] and [`Toolset::forward`].
@@ -379,7 +380,7 @@ pub mod in_process {
 pub mod summary {
     #[cfg(feature = "http")]
     pub use crate::call::ChatModel;
-    pub use crate::call::{Summariser, Summary, SummaryError, SummaryRequest};
+    pub use crate::call::{Summariser, Summary, SummaryError, SummaryRequest, summariser};
 }
 
 /// Calls that servers run in the background.
@@ -413,6 +414,7 @@ pub use call::{Approver, Hook, ToolCall, View};
 pub use event::{Event, Events};
 #[doc(inline)]
 pub use pegboard_base::{
+    BoxFuture,
     caller::{Caller, Principal, login_command},
     hint::Hint,
     name::{NameStyle, ServerName},

@@ -28,7 +28,7 @@ async fn main() -> anyhow::Result<()> {
         },
     );
     let board = Pegboard::builder(Config::default())
-        .in_process("units".parse()?, NativeTools::new([fahrenheit.read_only()]))
+        .in_process("units", NativeTools::new([fahrenheit.read_only()]))
         .open();
     let toolset = board.toolset();
 

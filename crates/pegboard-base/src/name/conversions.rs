@@ -54,6 +54,20 @@ impl TryFrom<String> for ServerName {
     }
 }
 
+impl TryFrom<&String> for ServerName {
+    type Error = BadServerName;
+
+    fn try_from(name: &String) -> Result<Self, BadServerName> {
+        Self::parse(name)
+    }
+}
+
+impl From<&Self> for ServerName {
+    fn from(name: &Self) -> Self {
+        name.clone()
+    }
+}
+
 impl From<ServerName> for String {
     fn from(name: ServerName) -> Self {
         name.as_str().to_owned()

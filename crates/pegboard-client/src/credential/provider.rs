@@ -1,6 +1,10 @@
 //! What a program implements and returns: [`Credentials`], and the [`Credential`] for a server.
 
-use std::{any::Any, fmt, future::Future, pin::Pin, sync::Arc, time::Duration};
+use pegboard_base::BoxFuture;
+use std::{any::Any, fmt, sync::Arc, time::Duration};
+
+use base64::{Engine as _, prelude::BASE64_STANDARD};
+use sha2::{Digest as _, Sha256};
 
 use super::{
     caller_tokens::CallerRights,
@@ -24,10 +28,7 @@ pub trait Credentials: Send + Sync + 'static {
     }
 
     /// Returns the credential for a server. An `Err` fails the request, and nothing is sent.
-    fn credential<'a>(
-        &'a self,
-        request: CredentialRequest<'a>,
-    ) -> Pin<Box<dyn Future<Output = Result<Credential, CredentialError>> + Send + 'a>>;
+    fn credential<'a>(&'a self, request: CredentialRequest<'a>) -> BoxFuture<'a, Result<Credential, CredentialError>>;
 
     /// Names what these credentials allow, for views of one principal: the name of the account, its scopes, the session of the user. Views with
     /// equal principals and equal names share connections, and the provider of the view that was opened last is asked for all of them, so that a
@@ -54,11 +55,7 @@ pub trait Credentials: Send + Sync + 'static {
 
     /// Completes when there may be another credential than the one that failed. A server that is down for lack of a credential is then connected
     /// again at once; otherwise the next call does that.
-    fn wait_for_renewal<'a>(
-        &'a self,
-        server: &'a ServerName,
-        principal: Option<&'a Principal>,
-    ) -> Pin<Box<dyn Future<Output = ()> + Send + 'a>> {
+    fn wait_for_renewal<'a>(&'a self, server: &'a ServerName, principal: Option<&'a Principal>) -> BoxFuture<'a, ()> {
         let _ = (server, principal);
         Box::pin(std::future::pending())
     }
@@ -70,10 +67,7 @@ impl<T: Credentials + ?Sized> Credentials for Arc<T> {
         self.as_ref().covers(server, is_process)
     }
 
-    fn credential<'a>(
-        &'a self,
-        request: CredentialRequest<'a>,
-    ) -> Pin<Box<dyn Future<Output = Result<Credential, CredentialError>> + Send + 'a>> {
+    fn credential<'a>(&'a self, request: CredentialRequest<'a>) -> BoxFuture<'a, Result<Credential, CredentialError>> {
         self.as_ref().credential(request)
     }
 
@@ -90,12 +84,86 @@ impl<T: Credentials + ?Sized> Credentials for Arc<T> {
         self.as_ref().retries_on_forbidden(server)
     }
 
-    fn wait_for_renewal<'a>(
-        &'a self,
-        server: &'a ServerName,
-        principal: Option<&'a Principal>,
-    ) -> Pin<Box<dyn Future<Output = ()> + Send + 'a>> {
+    fn wait_for_renewal<'a>(&'a self, server: &'a ServerName, principal: Option<&'a Principal>) -> BoxFuture<'a, ()> {
         self.as_ref().wait_for_renewal(server, principal)
+    }
+}
+
+/// A provider that is chosen while the program runs.
+impl Credentials for Box<dyn Credentials> {
+    fn covers(&self, server: &ServerName, is_process: bool) -> bool {
+        self.as_ref().covers(server, is_process)
+    }
+
+    fn credential<'a>(&'a self, request: CredentialRequest<'a>) -> BoxFuture<'a, Result<Credential, CredentialError>> {
+        self.as_ref().credential(request)
+    }
+
+    fn identity(&self) -> Option<String> {
+        self.as_ref().identity()
+    }
+
+    fn allocation(&self) -> Option<Arc<dyn Any + Send + Sync>> {
+        self.as_ref().allocation()
+    }
+
+    fn retries_on_forbidden(&self, server: &ServerName) -> bool {
+        self.as_ref().retries_on_forbidden(server)
+    }
+
+    fn wait_for_renewal<'a>(&'a self, server: &'a ServerName, principal: Option<&'a Principal>) -> BoxFuture<'a, ()> {
+        self.as_ref().wait_for_renewal(server, principal)
+    }
+}
+
+/// The same credential for every server over the network.
+///
+/// ```
+/// # mod pegboard { pub use pegboard_client::credential::*; }
+/// use pegboard::{Credential, Credentials};
+///
+/// fn takes(_: impl Credentials) {}
+///
+/// takes(Credential::bearer("token of alice"));
+/// ```
+impl Credentials for Credential {
+    fn credential<'a>(&'a self, _: CredentialRequest<'a>) -> BoxFuture<'a, Result<Credential, CredentialError>> {
+        Box::pin(std::future::ready(Ok(self.clone())))
+    }
+
+    fn identity(&self) -> Option<String> {
+        self.proof.is_none().then(|| self.digest())
+    }
+}
+
+/// Makes a provider of an async function, which returns the credential for a server over the network.
+///
+/// ```
+/// # mod pegboard { pub use pegboard_client::credential; pub use pegboard_client::credential::*; }
+/// use pegboard::{Credential, credential::credentials};
+///
+/// let vault = credentials(|request| {
+///     Box::pin(async move {
+///         let token = format!("token-of-{:?}-for-{}", request.principal, request.server); // Read from the vault.
+///         Ok(Credential::bearer(token))
+///     })
+/// });
+/// ```
+pub fn credentials<F>(credential: F) -> impl Credentials
+where
+    F: for<'a> Fn(CredentialRequest<'a>) -> BoxFuture<'a, Result<Credential, CredentialError>> + Send + Sync + 'static,
+{
+    CredentialFunction(credential)
+}
+
+struct CredentialFunction<F>(F);
+
+impl<F> Credentials for CredentialFunction<F>
+where
+    F: for<'a> Fn(CredentialRequest<'a>) -> BoxFuture<'a, Result<Credential, CredentialError>> + Send + Sync + 'static,
+{
+    fn credential<'a>(&'a self, request: CredentialRequest<'a>) -> BoxFuture<'a, Result<Credential, CredentialError>> {
+        (self.0)(request)
     }
 }
 
@@ -178,6 +246,18 @@ impl Credential {
     pub fn valid_for(mut self, time: Duration) -> Self {
         self.valid_for = Some(time);
         self
+    }
+
+    /// A name for what it allows, which does not tell its values.
+    fn digest(&self) -> String {
+        let mut digest = Sha256::new();
+        for (name, value) in self.headers.iter().chain(&self.env) {
+            for text in [name.as_str(), value.expose()] {
+                digest.update((text.len() as u64).to_le_bytes());
+                digest.update(text);
+            }
+        }
+        BASE64_STANDARD.encode(digest.finalize())
     }
 
     pub(crate) fn headers(&self) -> &[(String, Secret)] {

@@ -1,6 +1,7 @@
 //! The definition of native tools.
 
-use std::{fmt, future::Future, pin::Pin, sync::Arc};
+use pegboard_base::BoxFuture;
+use std::{fmt, sync::Arc};
 
 use serde_json::{Map, Value, json};
 
@@ -10,9 +11,8 @@ use super::{
 };
 use pegboard_tools::outcome::Answer;
 
-type Boxed<T> = Pin<Box<dyn Future<Output = T> + Send>>;
 /// The function of a tool.
-type Run = Arc<dyn Fn(Map<String, Value>, ToolContext) -> Boxed<Result<Answer, ToolError>> + Send + Sync>;
+type Run = Arc<dyn Fn(Map<String, Value>, ToolContext) -> BoxFuture<'static, Result<Answer, ToolError>> + Send + Sync>;
 
 /// A tool that is a Rust function.
 #[derive(Clone)]
@@ -24,14 +24,15 @@ pub struct NativeTool {
 }
 
 impl NativeTool {
-    /// Creates a tool with a name, a description and a JSON Schema of its arguments. The model sees an `Err` as an error of the tool.
+    /// Creates a tool with a name, a description and a JSON Schema of its arguments. Its function returns an answer, a text or JSON; `?` turns every
+    /// error and every text into an error of the tool, which the model sees.
     ///
-    /// [`NativeTool::with_context`] takes other results and errors and knows the caller; `NativeTool::typed` (feature `schemars`) takes typed
-    /// arguments.
-    pub fn new<F, R>(name: impl Into<String>, description: impl Into<String>, schema: Value, run: F) -> Self
+    /// The function of [`NativeTool::with_context`] also knows the caller; that of `NativeTool::typed` (feature `schemars`) takes typed arguments.
+    pub fn new<F, R, A>(name: impl Into<String>, description: impl Into<String>, schema: Value, run: F) -> Self
     where
         F: Fn(Map<String, Value>) -> R + Send + Sync + 'static,
-        R: Future<Output = Result<Answer, String>> + Send + 'static,
+        R: Future<Output = Result<A, ToolError>> + Send + 'static,
+        A: IntoAnswer,
     {
         Self::with_context(name, description, schema, move |arguments, _| run(arguments))
     }
@@ -120,6 +121,12 @@ impl NativeTools {
         Self(tools.into_iter().collect())
     }
 
+    /// The set with one more tool, in place of one of the same name.
+    #[must_use]
+    pub fn tool(self, tool: NativeTool) -> Self {
+        self.and(&Self::new([tool]))
+    }
+
     /// Joins two sets. A tool of `more` replaces one of the same name.
     #[doc(hidden)]
     pub fn and(&self, more: &Self) -> Self {
@@ -135,5 +142,30 @@ impl NativeTools {
 
     pub(super) fn find(&self, name: &str) -> Option<&NativeTool> {
         self.0.iter().find(|tool| tool.name == name)
+    }
+}
+
+/// A set of one tool.
+impl From<NativeTool> for NativeTools {
+    fn from(tool: NativeTool) -> Self {
+        Self::new([tool])
+    }
+}
+
+impl<const N: usize> From<[NativeTool; N]> for NativeTools {
+    fn from(tools: [NativeTool; N]) -> Self {
+        Self::new(tools)
+    }
+}
+
+impl From<Vec<NativeTool>> for NativeTools {
+    fn from(tools: Vec<NativeTool>) -> Self {
+        Self::new(tools)
+    }
+}
+
+impl FromIterator<NativeTool> for NativeTools {
+    fn from_iter<I: IntoIterator<Item = NativeTool>>(tools: I) -> Self {
+        Self::new(tools)
     }
 }

@@ -1,5 +1,6 @@
 //! A session without a server, for tests that explore thread orders.
 
+use pegboard_base::BoxFuture;
 use std::sync::Arc;
 
 use serde_json::Map;
@@ -14,7 +15,7 @@ use super::{
     peer_info::PeerInfo,
 };
 use crate::session::Era;
-use crate::transport::{Boxed, EndReason, Inbox, Outgoing, Wire, WireEnd};
+use crate::transport::{EndReason, Inbox, Outgoing, Wire, WireEnd};
 use pegboard_base::name::ServerName;
 use pegboard_config::Limits;
 use pegboard_mask::ServerMasker;
@@ -25,7 +26,7 @@ struct Silence(Arc<Dispatcher>);
 impl Wire for Silence {
     fn send(&self, _message: Outgoing) {}
 
-    fn close(&self) -> Boxed<'_, ()> {
+    fn close(&self) -> BoxFuture<'_, ()> {
         self.0.report_end(WireEnd::new(EndReason::Closed));
         Box::pin(std::future::ready(()))
     }

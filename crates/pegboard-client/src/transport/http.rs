@@ -5,6 +5,7 @@ mod event_stream;
 mod exchange;
 mod session;
 
+use pegboard_base::BoxFuture;
 use std::{sync::Arc, time::Duration};
 
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
@@ -14,7 +15,7 @@ use super::{
     dial_error::DialError,
     http_client::{self, HttpClient},
     outgoing::{Envelope, Outgoing},
-    wire::{Boxed, FLUSH_TIMEOUT, Inbox, Wire},
+    wire::{FLUSH_TIMEOUT, Inbox, Wire},
     wire_end::{EndReason, WireEnd},
 };
 use pegboard_config::{Endpoint, Limits};
@@ -84,7 +85,7 @@ impl Wire for Http {
         }
     }
 
-    fn on_established(&self, envelope: &Envelope) -> Boxed<'static, ()> {
+    fn on_established(&self, envelope: &Envelope) -> BoxFuture<'static, ()> {
         self.session.state.lock().version.clone_from(&envelope.version);
         if envelope.modern.is_some() {
             return Box::pin(std::future::ready(()));
@@ -109,7 +110,7 @@ impl Wire for Http {
         self.session.state.lock().id.is_some()
     }
 
-    fn close(&self) -> Boxed<'_, ()> {
+    fn close(&self) -> BoxFuture<'_, ()> {
         Box::pin(async {
             http_client::flush(&self.notifications).await;
             self.session.finish_requests().await;

@@ -1,5 +1,6 @@
 //! A wire to a server that runs in this process, over a pair of byte streams.
 
+use pegboard_base::BoxFuture;
 use std::sync::Arc;
 
 use tokio::io::{AsyncRead, AsyncWrite};
@@ -9,7 +10,7 @@ use super::{
     ndjson::{StdoutNoise, read_lines, write_lines},
     outbox::Outbox,
     outgoing::Outgoing,
-    wire::{Boxed, Inbox, Wire},
+    wire::{Inbox, Wire},
     wire_end::{EndReason, WireEnd},
 };
 use pegboard_config::Limits;
@@ -60,7 +61,7 @@ impl Wire for InProcess {
         self.outbox.push(message, &*self.inbox);
     }
 
-    fn close(&self) -> Boxed<'_, ()> {
+    fn close(&self) -> BoxFuture<'_, ()> {
         self.stop.cancel();
         Box::pin(self.tasks.wait())
     }

@@ -1,5 +1,6 @@
 //! [`Dialer`]: connects to a server that runs in this process, or over a transport of the program's own.
 
+use pegboard_base::BoxFuture;
 use std::{error::Error, fmt, future::Future, sync::Arc};
 
 use tokio::io::{AsyncRead, AsyncWrite};
@@ -7,7 +8,6 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use super::{
     delivery::Sent,
     request_failure::{ConnectFault, FailureKind, WireFailure},
-    wire::Boxed,
 };
 use pegboard_base::{name::ServerName, sync::catch};
 use pegboard_config::{Limits, ServerConfig};
@@ -25,7 +25,7 @@ pub trait Dialer: Send + Sync + 'static {
     ///
     /// The board waits for the future within the server's `connect_timeout` and drops it then. An error, or a panic, is a failed start of the
     /// server: its text is in the status of the server and in the replies to calls, with secrets masked, and the start is retried.
-    fn dial(&self, context: DialContext) -> Boxed<'_, Result<(ByteSource, ByteSink), DialerError>>;
+    fn dial(&self, context: DialContext) -> BoxFuture<'_, Result<(ByteSource, ByteSink), DialerError>>;
 
     /// The kind of the server's tools. By default they count as tools of an MCP server.
     fn tool_kind(&self) -> ToolKind {
@@ -111,8 +111,26 @@ impl<F> Dialer for F
 where
     F: Fn() -> (ByteSource, ByteSink) + Send + Sync + 'static,
 {
-    fn dial(&self, _context: DialContext) -> Boxed<'_, Result<(ByteSource, ByteSink), DialerError>> {
+    fn dial(&self, _context: DialContext) -> BoxFuture<'_, Result<(ByteSource, ByteSink), DialerError>> {
         Box::pin(async { Ok(self()) })
+    }
+}
+
+impl<T: Dialer + ?Sized> Dialer for Arc<T> {
+    fn dial(&self, context: DialContext) -> BoxFuture<'_, Result<(ByteSource, ByteSink), DialerError>> {
+        (**self).dial(context)
+    }
+
+    fn tool_kind(&self) -> ToolKind {
+        (**self).tool_kind()
+    }
+
+    fn failure_behind(&self, data: &serde_json::Value) -> Option<Failure> {
+        (**self).failure_behind(data)
+    }
+
+    fn supervises(&self) -> bool {
+        (**self).supervises()
     }
 }
 
@@ -140,7 +158,7 @@ where
     E: Into<DialerError> + 'static,
 {
     AsyncDialer(
-        move |context| -> Boxed<'static, Result<(ByteSource, ByteSink), DialerError>> {
+        move |context| -> BoxFuture<'static, Result<(ByteSource, ByteSink), DialerError>> {
             let opening = open(context);
             Box::pin(async {
                 let (read, write) = opening.await.map_err(Into::into)?;
@@ -155,9 +173,9 @@ struct AsyncDialer<F>(F);
 
 impl<F> Dialer for AsyncDialer<F>
 where
-    F: Fn(DialContext) -> Boxed<'static, Result<(ByteSource, ByteSink), DialerError>> + Send + Sync + 'static,
+    F: Fn(DialContext) -> BoxFuture<'static, Result<(ByteSource, ByteSink), DialerError>> + Send + Sync + 'static,
 {
-    fn dial(&self, context: DialContext) -> Boxed<'_, Result<(ByteSource, ByteSink), DialerError>> {
+    fn dial(&self, context: DialContext) -> BoxFuture<'_, Result<(ByteSource, ByteSink), DialerError>> {
         self.0(context)
     }
 }

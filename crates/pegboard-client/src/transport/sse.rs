@@ -1,6 +1,7 @@
 //! The HTTP+SSE transport of protocol version 2024-11-05: one event stream carries incoming messages and names the URL that outgoing messages
 //! are posted to.
 
+use pegboard_base::BoxFuture;
 use std::sync::{Arc, OnceLock};
 
 use http::HeaderMap;
@@ -18,7 +19,7 @@ use super::{
     request_failure::{ConnectFault, FailureKind, WireFailure},
     sse_parser::{Event, Parser},
     trim_text,
-    wire::{Boxed, Inbox, Wire},
+    wire::{Inbox, Wire},
     wire_end::{EndReason, WireEnd},
 };
 use pegboard_config::{Endpoint, Limits};
@@ -110,14 +111,14 @@ impl Wire for Sse {
         });
     }
 
-    fn on_established(&self, envelope: &Envelope) -> Boxed<'static, ()> {
+    fn on_established(&self, envelope: &Envelope) -> BoxFuture<'static, ()> {
         if let Some(version) = &envelope.version {
             self.shared.version.get_or_init(|| version.clone());
         }
         Box::pin(std::future::ready(()))
     }
 
-    fn close(&self) -> Boxed<'_, ()> {
+    fn close(&self) -> BoxFuture<'_, ()> {
         Box::pin(async {
             http_client::flush(&self.notifications).await;
             self.stop.cancel();

@@ -7,6 +7,7 @@ mod stderr_tail;
 pub(super) use environment::build as environment;
 pub use process::{Pipes, RawProcess, SpawnError, StdinPipe};
 
+use pegboard_base::BoxFuture;
 use std::{borrow::Cow, sync::Arc, time::Duration};
 
 use tokio::io::AsyncRead;
@@ -19,7 +20,7 @@ use super::{
     outbox::Outbox,
     outgoing::Outgoing,
     request_failure::WireFailure,
-    wire::{Boxed, Inbox, Wire},
+    wire::{Inbox, Wire},
     wire_end::{EndReason, EndedSandbox, WireEnd},
 };
 use crate::credential::Issued;
@@ -193,7 +194,7 @@ impl Wire for Stdio {
         self.outbox.push(message, &*self.inbox);
     }
 
-    fn close(&self) -> Boxed<'_, ()> {
+    fn close(&self) -> BoxFuture<'_, ()> {
         self.stop.cancel();
         Box::pin(self.tasks.wait())
     }

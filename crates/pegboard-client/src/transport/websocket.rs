@@ -2,6 +2,7 @@
 
 mod oversized_filter;
 
+use pegboard_base::BoxFuture;
 use std::{io, sync::Arc, time::Duration};
 
 use bytes::Bytes;
@@ -39,7 +40,7 @@ use super::{
     outgoing::Outgoing,
     request_failure::{ConnectFault, FailureKind, WireFailure},
     request_headers, tls, trim_text,
-    wire::{Boxed, FLUSH_TIMEOUT, Inbox, Wire},
+    wire::{FLUSH_TIMEOUT, Inbox, Wire},
     wire_end::{EndReason, WireEnd},
 };
 use crate::credential::{Issued, PROOF_HEADER};
@@ -122,7 +123,7 @@ impl Wire for WebSocket {
         self.outbox.push(message, &*self.inbox);
     }
 
-    fn close(&self) -> Boxed<'_, ()> {
+    fn close(&self) -> BoxFuture<'_, ()> {
         self.stop.cancel();
         Box::pin(self.tasks.wait())
     }

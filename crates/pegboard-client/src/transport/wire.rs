@@ -1,6 +1,7 @@
 //! The two sides of a connection: [`Wire`], which a transport implements, and [`Inbox`], which receives what it reads.
 
-use std::{future::Future, pin::Pin, time::Duration};
+use pegboard_base::BoxFuture;
+use std::time::Duration;
 
 use bytes::Bytes;
 
@@ -13,8 +14,6 @@ use super::{
 use crate::shim::SandboxStatus;
 
 /// A boxed future, for object-safe traits.
-pub(crate) type Boxed<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
-
 /// How long queued messages may still be sent when a wire is closed. One of them may be the cancellation of a request.
 pub(super) const FLUSH_TIMEOUT: Duration = Duration::from_millis(500);
 
@@ -31,7 +30,7 @@ pub(crate) trait Wire: Send + Sync {
 
     /// Called once the handshake is done. A wire that needs a separate stream for messages from the server opens it now; the future
     /// completes when that stream is open or has failed to open.
-    fn on_established(&self, _envelope: &Envelope) -> Boxed<'static, ()> {
+    fn on_established(&self, _envelope: &Envelope) -> BoxFuture<'static, ()> {
         Box::pin(std::future::ready(()))
     }
 
@@ -42,7 +41,7 @@ pub(crate) trait Wire: Send + Sync {
     }
 
     /// Closes the wire, and ends its tasks and the server's process. The limits of the server bound how long that takes.
-    fn close(&self) -> Boxed<'_, ()>;
+    fn close(&self) -> BoxFuture<'_, ()>;
 
     /// The id of the server's process, if the wire started one.
     fn pid(&self) -> Option<u32> {

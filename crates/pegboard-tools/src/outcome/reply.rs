@@ -1,6 +1,6 @@
 //! The complete record of one call, as the command line and the HTTP API show it.
 
-use std::time::Duration;
+use std::{fmt, time::Duration};
 
 use serde::{Deserialize, Serialize, Serializer, ser::SerializeStruct};
 use serde_json::json;
@@ -130,6 +130,13 @@ impl Reply {
             Some(Content::Text { text, .. }) if is_json(text) => ContentType::Json,
             Some(_) => ContentType::Text,
         }
+    }
+}
+
+/// The [text](Reply::text) for a model.
+impl fmt::Display for Reply {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.text())
     }
 }
 

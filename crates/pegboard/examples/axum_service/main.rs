@@ -10,7 +10,7 @@
 mod clients;
 mod upstream;
 
-use std::{collections::HashMap, future::Future, pin::Pin, sync::Arc, time::Duration};
+use std::{collections::HashMap, sync::Arc, time::Duration};
 
 use anyhow::Context as _;
 use axum::{
@@ -20,7 +20,7 @@ use axum::{
     routing::post,
 };
 use pegboard::{
-    Config, Credential, Credentials, Kind, Pegboard, Principal, ServerConfig, ServerName, ToolCall, View,
+    BoxFuture, Config, Credential, Credentials, Kind, Pegboard, Principal, ServerConfig, ServerName, ToolCall, View,
     config::{Endpoint, Start, Transport},
     credential::{CredentialError, CredentialRequest},
 };
@@ -138,10 +138,7 @@ fn status(kind: Kind) -> StatusCode {
 struct Tokens(HashMap<Principal, &'static str>);
 
 impl Credentials for Tokens {
-    fn credential<'a>(
-        &'a self,
-        request: CredentialRequest<'a>,
-    ) -> Pin<Box<dyn Future<Output = Result<Credential, CredentialError>> + Send + 'a>> {
+    fn credential<'a>(&'a self, request: CredentialRequest<'a>) -> BoxFuture<'a, Result<Credential, CredentialError>> {
         Box::pin(async move {
             let user = request.principal.ok_or("only users have tokens")?;
             let token = self.0.get(user);

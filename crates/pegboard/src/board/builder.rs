@@ -27,7 +27,7 @@ use crate::{
     pin::PinStore,
     server::{Backoff, BadSchedule, BoardShared, Jitter, LinkContext, Queues, Registry, Server, SharedLinks},
 };
-use pegboard_base::name::ServerName;
+use pegboard_base::name::{BadServerName, ServerName};
 use pegboard_base::sync::Mutex;
 use pegboard_client::{
     credential::{CallerTokens, Credentials},
@@ -43,6 +43,8 @@ use pegboard_tools::catalog::store::CatalogStore;
 pub struct Builder {
     config: Config,
     in_process: Vec<(ServerName, Arc<dyn Dialer>, ServerConfig)>,
+    /// The first name of a server in this process that cannot be one.
+    bad_name: Option<BadServerName>,
     host: Arc<dyn Host>,
     client: ClientInfo,
     memory: Option<PathBuf>,
@@ -66,6 +68,7 @@ impl Pegboard {
         Builder {
             config,
             in_process: Vec::new(),
+            bad_name: None,
             host: Arc::new(NoHost),
             client: ClientInfo::default(),
             memory: None,
@@ -91,7 +94,7 @@ impl Pegboard {
 }
 
 impl Builder {
-    /// Adds a server that runs in this process. It replaces a server of the same name: one in the config, which is then not started, now or
+    /// Adds a server that runs in this process. A name that cannot be a server's makes [`Builder::try_open`] fail. The server replaces a server of the same name: one in the config, which is then not started, now or
     /// by [`Pegboard::apply`], or one that was added here before.
     ///
     /// ```
@@ -113,14 +116,29 @@ impl Builder {
     /// # Ok(())
     /// # }
     /// ```
-    pub fn in_process(self, name: ServerName, dialer: impl Dialer) -> Self {
+    pub fn in_process<N>(self, name: N, dialer: impl Dialer) -> Self
+    where
+        N: TryInto<ServerName>,
+        BadServerName: From<N::Error>,
+    {
         self.in_process_with(name, dialer, ServerConfig::in_process())
     }
 
     /// Like [`Builder::in_process`] with custom settings, such as a changed [`ServerConfig::in_process`]. Their transport is ignored.
-    pub fn in_process_with(mut self, name: ServerName, dialer: impl Dialer, settings: ServerConfig) -> Self {
-        self.in_process.retain(|(other, _, _)| *other != name);
-        self.in_process.push((name, Arc::new(dialer), settings));
+    pub fn in_process_with<N>(mut self, name: N, dialer: impl Dialer, settings: ServerConfig) -> Self
+    where
+        N: TryInto<ServerName>,
+        BadServerName: From<N::Error>,
+    {
+        match name.try_into() {
+            Ok(name) => {
+                self.in_process.retain(|(other, _, _)| *other != name);
+                self.in_process.push((name, Arc::new(dialer), settings));
+            }
+            Err(error) => {
+                self.bad_name.get_or_insert(BadServerName::from(error));
+            }
+        }
         self
     }
 
@@ -156,8 +174,8 @@ impl Builder {
     /// that it [covers](Credentials::covers), also for servers that are added later. In-process servers take no credentials.
     ///
     /// ```
-    /// use std::{pin::Pin, time::Duration};
-    /// use pegboard::{Config, Credential, Credentials, Pegboard, credential::{CredentialError, CredentialRequest}};
+    /// use std::time::Duration;
+    /// use pegboard::{BoxFuture, Config, Credential, Credentials, Pegboard, credential::{CredentialError, CredentialRequest}};
     ///
     /// struct Vault;
     ///
@@ -165,7 +183,7 @@ impl Builder {
     ///     fn credential<'a>(
     ///         &'a self,
     ///         request: CredentialRequest<'a>,
-    ///     ) -> Pin<Box<dyn Future<Output = Result<Credential, CredentialError>> + Send + 'a>> {
+    ///     ) -> BoxFuture<'a, Result<Credential, CredentialError>> {
     ///         Box::pin(async move {
     ///             let token = format!("token-for-{}", request.server); // Read from the vault.
     ///             Ok(Credential::bearer(token).valid_for(Duration::from_secs(300)))
@@ -276,7 +294,7 @@ impl Builder {
     ///
     /// # Panics
     ///
-    /// Panics outside of a tokio runtime; [`Builder::try_open`] returns an error instead.
+    /// Panics where [`Builder::try_open`] returns an error.
     pub fn open(self) -> Pegboard {
         match self.try_open() {
             Ok(board) => board,
@@ -284,15 +302,19 @@ impl Builder {
         }
     }
 
-    /// Opens the board, or fails without a tokio runtime in which its servers could run.
+    /// Opens the board, or fails without a tokio runtime in which its servers could run, and if a server in this process was given a name that is
+    /// none.
     ///
     /// ```
     /// let refused = pegboard::Pegboard::builder(pegboard::Config::default()).try_open();
     /// assert!(refused.unwrap_err().to_string().contains("#[tokio::main]"));
     /// ```
-    pub fn try_open(self) -> Result<Pegboard, NoRuntime> {
+    pub fn try_open(mut self) -> Result<Pegboard, OpenError> {
+        if let Some(error) = self.bad_name.take() {
+            return Err(OpenError::Name(error));
+        }
         if tokio::runtime::Handle::try_current().is_err() {
-            return Err(NoRuntime);
+            return Err(OpenError::NoRuntime);
         }
         Ok(self.build())
     }
@@ -402,13 +424,20 @@ impl std::fmt::Debug for Builder {
     }
 }
 
-/// A board was opened outside of a tokio runtime. See [`Builder::try_open`].
-#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error(
-    "a Pegboard runs its servers in tokio tasks, and there is no tokio runtime here: open it in a function under `#[tokio::main]`, \
-     within `Runtime::block_on`, or while a guard of `Runtime::enter` is held"
-)]
-pub struct NoRuntime;
+/// Why a board cannot be opened.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum OpenError {
+    /// There is no tokio runtime in which its servers could run.
+    #[error(
+        "a Pegboard runs its servers in tokio tasks, and there is no tokio runtime here: open it in a function under `#[tokio::main]`, \
+         within `Runtime::block_on`, or while a guard of `Runtime::enter` is held"
+    )]
+    NoRuntime,
+    /// A server in this process was given a name that cannot be one.
+    #[error(transparent)]
+    Name(#[from] BadServerName),
+}
 
 /// How many servers count towards the board's limit: those that are enabled and not refused.
 fn count(servers: &[Server]) -> usize {

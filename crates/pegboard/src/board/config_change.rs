@@ -131,7 +131,12 @@ impl<'a> ConfigChange<'a> {
                         applied.kept.push(name);
                         applied.errors.push(error);
                     }
-                    Err(NotConnected::TooManyServers { .. } | NotConnected::Closing | NotConnected::NameTaken(_)) => {
+                    Err(
+                        NotConnected::TooManyServers { .. }
+                        | NotConnected::Closing
+                        | NotConnected::NameTaken(_)
+                        | NotConnected::Name(_),
+                    ) => {
                         applied.refused.push(name);
                     }
                 }

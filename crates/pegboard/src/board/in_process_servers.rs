@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::{Pegboard, server_replacement::NotConnected};
-use pegboard_base::name::ServerName;
+use pegboard_base::name::{BadServerName, ServerName};
 use pegboard_client::transport::Dialer;
 use pegboard_config::ServerConfig;
 
@@ -16,35 +16,41 @@ impl Pegboard {
     /// ```
     /// # #[tokio::main]
     /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// use pegboard::{Answer, Config, NativeTool, NativeTools, Pegboard, ServerName, ToolCall};
+    /// use pegboard::{Config, NativeTool, NativeTools, Pegboard};
     /// use serde_json::json;
     ///
     /// let board = Pegboard::open(Config::default());
     /// let tools = board.toolset();
     ///
-    /// let now = NativeTool::new("now", "Tells the time.", json!({"type": "object"}), |_| async {
-    ///     Ok(Answer::from_text("noon"))
-    /// });
-    /// let name = ServerName::parse("time")?;
-    /// board.add_in_process(name.clone(), NativeTools::new([now])).await?;
-    /// assert_eq!(tools.call(ToolCall::new("time.now")).await.text(), "noon");
+    /// let now = NativeTool::new("now", "Tells the time.", json!({"type": "object"}), |_| async { Ok("noon") });
+    /// board.add_in_process("time", NativeTools::new([now])).await?;
+    /// assert_eq!(tools.call("time.now").await.text(), "noon");
     ///
-    /// board.disconnect(&name).await;
-    /// assert!(tools.call(ToolCall::new("time.now")).await.is_error());
+    /// board.disconnect("time").await;
+    /// assert!(tools.call("time.now").await.is_error());
     /// # Ok(())
     /// # }
     /// ```
-    pub async fn add_in_process(&self, name: ServerName, dialer: impl Dialer) -> Result<(), NotConnected> {
+    pub async fn add_in_process<N>(&self, name: N, dialer: impl Dialer) -> Result<(), NotConnected>
+    where
+        N: TryInto<ServerName>,
+        BadServerName: From<N::Error>,
+    {
         self.add_in_process_with(name, dialer, ServerConfig::in_process()).await
     }
 
     /// Like [`Pegboard::add_in_process`] with custom settings, such as a changed [`ServerConfig::in_process`]. Their transport is ignored.
-    pub async fn add_in_process_with(
+    pub async fn add_in_process_with<N>(
         &self,
-        name: ServerName,
+        name: N,
         dialer: impl Dialer,
         settings: ServerConfig,
-    ) -> Result<(), NotConnected> {
+    ) -> Result<(), NotConnected>
+    where
+        N: TryInto<ServerName>,
+        BadServerName: From<N::Error>,
+    {
+        let name = name.try_into().map_err(BadServerName::from)?;
         let _turn = self.0.changes.acquire().await;
         if self.0.registry.get(&name).is_some() {
             return Err(NotConnected::NameTaken(name));
@@ -56,12 +62,17 @@ impl Pegboard {
 
     /// Adds a server that runs in this process, or replaces the server of its name, of any kind. A working server is replaced only when the
     /// new one is ready, and completes its calls in flight.
-    pub async fn replace_in_process(
+    pub async fn replace_in_process<N>(
         &self,
-        name: ServerName,
+        name: N,
         dialer: impl Dialer,
         settings: ServerConfig,
-    ) -> Result<(), NotConnected> {
+    ) -> Result<(), NotConnected>
+    where
+        N: TryInto<ServerName>,
+        BadServerName: From<N::Error>,
+    {
+        let name = name.try_into().map_err(BadServerName::from)?;
         let _turn = self.0.changes.acquire().await;
         self.server_changes()
             .put_in_process(&name, Arc::new(dialer), settings)

@@ -8,7 +8,7 @@ use super::{
     server_replacement::NotConnected,
 };
 use crate::server::{DetachedConnections, Server};
-use pegboard_base::name::ServerName;
+use pegboard_base::name::{BadServerName, ServerName};
 use pegboard_config::{Config, ServerConfig};
 
 impl Pegboard {
@@ -46,7 +46,12 @@ impl Pegboard {
     ///
     /// When this returns, the server is connected in every open view; for a session-scoped server without open views, one is connected for
     /// the next view.
-    pub async fn connect(&self, name: ServerName, config: ServerConfig) -> Result<(), NotConnected> {
+    pub async fn connect<N>(&self, name: N, config: ServerConfig) -> Result<(), NotConnected>
+    where
+        N: TryInto<ServerName>,
+        BadServerName: From<N::Error>,
+    {
+        let name = name.try_into().map_err(BadServerName::from)?;
         let _turn = self.0.changes.acquire().await;
         self.server_changes().connect(&name, config).await
     }

@@ -13,7 +13,10 @@ use crate::{
     server::{Outage, Registry, Server},
     toolset::Unavailable,
 };
-use pegboard_base::{deadline::Deadline, name::ServerName};
+use pegboard_base::{
+    deadline::Deadline,
+    name::{BadServerName, ServerName},
+};
 use pegboard_client::transport::{Dialer, Target};
 use pegboard_config::{Scope, ServerConfig, Start, Transport};
 
@@ -47,6 +50,9 @@ pub enum NotConnected {
          or disconnect it first"
     )]
     NameTaken(ServerName),
+    /// It cannot be the name of a server. Nothing has changed.
+    #[error(transparent)]
+    Name(#[from] BadServerName),
 }
 
 /// Adds, replaces and starts the servers of a running board.

@@ -1,6 +1,7 @@
 //! Asks a person whether a call may be made, and remembers the approvals.
 
-use std::{collections::BTreeMap, fmt, future::Future, pin::Pin, sync::Arc};
+use pegboard_base::BoxFuture;
+use std::{collections::BTreeMap, fmt, sync::Arc};
 
 use serde::{Deserialize, Serialize};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
@@ -23,7 +24,7 @@ const MAX_SEMAPHORES: usize = 64;
 /// Asks a person, or a program that decides for one, whether a call may be made.
 pub trait Approver: Send + Sync + 'static {
     /// Decides whether the call may be made. Dropping the future withdraws the question.
-    fn decide<'a>(&'a self, question: Question<'a>) -> Pin<Box<dyn Future<Output = Decision> + Send + 'a>>;
+    fn decide<'a>(&'a self, question: Question<'a>) -> BoxFuture<'a, Decision>;
 
     /// Whether calls of a tool wait while a question about that tool is pending, because the answer may cover them. `true` by default.
     fn asks_one_at_a_time(&self) -> bool {
@@ -36,8 +37,58 @@ impl<F> Approver for F
 where
     F: Fn(&Question<'_>) -> Decision + Send + Sync + 'static,
 {
-    fn decide<'a>(&'a self, question: Question<'a>) -> Pin<Box<dyn Future<Output = Decision> + Send + 'a>> {
+    fn decide<'a>(&'a self, question: Question<'a>) -> BoxFuture<'a, Decision> {
         Box::pin(std::future::ready(self(&question)))
+    }
+}
+
+impl<T: Approver + ?Sized> Approver for Arc<T> {
+    fn decide<'a>(&'a self, question: Question<'a>) -> BoxFuture<'a, Decision> {
+        (**self).decide(question)
+    }
+
+    fn asks_one_at_a_time(&self) -> bool {
+        (**self).asks_one_at_a_time()
+    }
+}
+
+impl Approver for Box<dyn Approver> {
+    fn decide<'a>(&'a self, question: Question<'a>) -> BoxFuture<'a, Decision> {
+        (**self).decide(question)
+    }
+
+    fn asks_one_at_a_time(&self) -> bool {
+        (**self).asks_one_at_a_time()
+    }
+}
+
+/// Makes an [`Approver`] of an async function, for example one that asks a person.
+///
+/// ```
+/// use pegboard::{Config, Pegboard, approval::{Decision, approver}};
+///
+/// let builder = Pegboard::builder(Config::default()).approver(approver(|question| {
+///     Box::pin(async move {
+///         println!("may `{}` be called with {}?", question.name, question.arguments.as_str());
+///         Decision::Once
+///     })
+/// }));
+/// ```
+pub fn approver<F>(decide: F) -> impl Approver
+where
+    F: for<'a> Fn(Question<'a>) -> BoxFuture<'a, Decision> + Send + Sync + 'static,
+{
+    AsyncApprover(decide)
+}
+
+struct AsyncApprover<F>(F);
+
+impl<F> Approver for AsyncApprover<F>
+where
+    F: for<'a> Fn(Question<'a>) -> BoxFuture<'a, Decision> + Send + Sync + 'static,
+{
+    fn decide<'a>(&'a self, question: Question<'a>) -> BoxFuture<'a, Decision> {
+        (self.0)(question)
     }
 }
 

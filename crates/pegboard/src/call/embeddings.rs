@@ -1,6 +1,7 @@
 //! Searches tools by meaning: the embedding program's model turns texts into vectors, and the vectors of tools are cached.
 
-use std::{collections::HashMap, fmt, future::Future, pin::Pin, sync::Arc, time::Duration};
+use pegboard_base::BoxFuture;
+use std::{collections::HashMap, fmt, sync::Arc, time::Duration};
 
 use sha2::{Digest, Sha256};
 use tokio::{sync::Semaphore, time::Instant};
@@ -18,21 +19,16 @@ const MAX_LENGTH: usize = 16_384;
 /// The most numbers in all cached vectors.
 const MAX_KEPT: usize = 16 << 20;
 
-type Boxed<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
-
 /// Turns texts into vectors that are close for texts of similar meaning: an embedding model, local or remote.
 ///
 /// ```
-/// use pegboard::toolset::Embedder;
+/// use pegboard::{BoxFuture, toolset::Embedder};
 ///
 /// /// Knows one thing about a text: whether it is about money.
 /// struct Money;
 ///
 /// impl Embedder for Money {
-///     fn embed(
-///         &self,
-///         texts: Vec<String>,
-///     ) -> std::pin::Pin<Box<dyn Future<Output = Result<Vec<Vec<f32>>, String>> + Send + '_>> {
+///     fn embed(&self, texts: Vec<String>) -> BoxFuture<'_, Result<Vec<Vec<f32>>, String>> {
 ///         let money = |text: &String| ["pay", "invoice", "price"].iter().any(|word| text.contains(word));
 ///         let vectors = texts.iter().map(|text| if money(text) { vec![1.0, 0.0] } else { vec![0.0, 1.0] });
 ///         let vectors = vectors.collect();
@@ -42,7 +38,30 @@ type Boxed<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 /// ```
 pub trait Embedder: Send + Sync + 'static {
     /// Returns a vector for each text, in the same order and all of one length, or an error. Dropping the future cancels the request.
-    fn embed(&self, texts: Vec<String>) -> Boxed<'_, Result<Vec<Vec<f32>>, String>>;
+    fn embed(&self, texts: Vec<String>) -> BoxFuture<'_, Result<Vec<Vec<f32>>, String>>;
+}
+
+impl<T: Embedder + ?Sized> Embedder for Arc<T> {
+    fn embed(&self, texts: Vec<String>) -> BoxFuture<'_, Result<Vec<Vec<f32>>, String>> {
+        (**self).embed(texts)
+    }
+}
+
+impl Embedder for Box<dyn Embedder> {
+    fn embed(&self, texts: Vec<String>) -> BoxFuture<'_, Result<Vec<Vec<f32>>, String>> {
+        (**self).embed(texts)
+    }
+}
+
+/// An async function that returns a vector for each text.
+impl<F, R> Embedder for F
+where
+    F: Fn(Vec<String>) -> R + Send + Sync + 'static,
+    R: Future<Output = Result<Vec<Vec<f32>>, String>> + Send + 'static,
+{
+    fn embed(&self, texts: Vec<String>) -> BoxFuture<'_, Result<Vec<Vec<f32>>, String>> {
+        Box::pin(self(texts))
+    }
 }
 
 /// An embedder, and the cached vectors of tools.
@@ -193,7 +212,7 @@ mod tests {
     }
 
     impl Embedder for Lengths {
-        fn embed(&self, texts: Vec<String>) -> Boxed<'_, Result<Vec<Vec<f32>>, String>> {
+        fn embed(&self, texts: Vec<String>) -> BoxFuture<'_, Result<Vec<Vec<f32>>, String>> {
             Box::pin(async move {
                 tokio::time::sleep(self.each).await;
                 self.texts.fetch_add(texts.len(), Ordering::SeqCst);

@@ -1,6 +1,7 @@
 //! Hooks of the embedding program around every call: they observe, change or refuse it, add `_meta` and count tokens.
 
-use std::{fmt, future::Future, pin::Pin, sync::Arc, time::Duration};
+use pegboard_base::BoxFuture;
+use std::{fmt, sync::Arc, time::Duration};
 
 use serde_json::{Map, Value};
 
@@ -19,8 +20,6 @@ use pegboard_tools::{
 
 /// The timeout of an `after` hook.
 const AFTER_TIMEOUT: Duration = Duration::from_secs(10);
-
-type Boxed<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 
 /// The tool that is called, and who calls it.
 #[derive(Debug, Clone, Copy)]
@@ -62,7 +61,7 @@ impl<'a> Called<'a> {
 /// Runs before and after every call of a view. The first hook of a view sees a call first and its reply last.
 ///
 /// ```
-/// use pegboard::{Failure, Hook, Kind, ToolCall, hook::Called};
+/// use pegboard::{BoxFuture, Failure, Hook, Kind, ToolCall, hook::Called};
 ///
 /// struct ReadOnlyOnSundays;
 ///
@@ -71,7 +70,7 @@ impl<'a> Called<'a> {
 ///         &'a self,
 ///         called: Called<'a>,
 ///         _call: &'a mut ToolCall,
-///     ) -> std::pin::Pin<Box<dyn Future<Output = Result<(), Failure>> + Send + 'a>> {
+///     ) -> BoxFuture<'a, Result<(), Failure>> {
 ///         Box::pin(async move {
 ///             match called.tool.name.starts_with("get_") {
 ///                 true => Ok(()),
@@ -83,17 +82,38 @@ impl<'a> Called<'a> {
 /// ```
 pub trait Hook: Send + Sync + 'static {
     /// Runs before the arguments are validated. May change the call, or refuse it.
-    fn before<'a>(&'a self, called: Called<'a>, call: &'a mut ToolCall) -> Boxed<'a, Result<(), Failure>> {
+    fn before<'a>(&'a self, called: Called<'a>, call: &'a mut ToolCall) -> BoxFuture<'a, Result<(), Failure>> {
         let _ = (called, call);
         Box::pin(std::future::ready(Ok(())))
     }
 
     /// Runs on the reply, however the call ended. May change it.
-    fn after<'a>(&'a self, called: Called<'a>, reply: &'a mut Reply) -> Boxed<'a, ()> {
+    fn after<'a>(&'a self, called: Called<'a>, reply: &'a mut Reply) -> BoxFuture<'a, ()> {
         let _ = (called, reply);
         Box::pin(std::future::ready(()))
     }
 }
+
+/// A hook behind a pointer runs as the hook itself.
+macro_rules! delegate {
+    ($($pointer:ident),*) => {$(
+        impl<T: Hook + ?Sized> Hook for $pointer<T> {
+            fn before<'a>(
+                &'a self,
+                called: Called<'a>,
+                call: &'a mut ToolCall,
+            ) -> BoxFuture<'a, Result<(), Failure>> {
+                (**self).before(called, call)
+            }
+
+            fn after<'a>(&'a self, called: Called<'a>, reply: &'a mut Reply) -> BoxFuture<'a, ()> {
+                (**self).after(called, reply)
+            }
+        }
+    )*};
+}
+
+delegate!(Arc, Box);
 
 /// Limits how many tokens a view may add to a model's context. See [`View::budget`](crate::View::budget).
 pub trait Budget: Send + Sync + 'static {
@@ -103,6 +123,36 @@ pub trait Budget: Send + Sync + 'static {
     /// Counts a reply of about this many tokens.
     fn spend(&self, called: Called<'_>, tokens: usize) {
         let _ = (called, tokens);
+    }
+}
+
+impl<T: Budget + ?Sized> Budget for Arc<T> {
+    fn allows(&self, called: Called<'_>) -> Result<(), String> {
+        (**self).allows(called)
+    }
+
+    fn spend(&self, called: Called<'_>, tokens: usize) {
+        (**self).spend(called, tokens);
+    }
+}
+
+impl Budget for Box<dyn Budget> {
+    fn allows(&self, called: Called<'_>) -> Result<(), String> {
+        (**self).allows(called)
+    }
+
+    fn spend(&self, called: Called<'_>, tokens: usize) {
+        (**self).spend(called, tokens);
+    }
+}
+
+/// A function that allows calls or says why not, and counts nothing.
+impl<F> Budget for F
+where
+    F: Fn(Called<'_>) -> Result<(), String> + Send + Sync + 'static,
+{
+    fn allows(&self, called: Called<'_>) -> Result<(), String> {
+        self(called)
     }
 }
 

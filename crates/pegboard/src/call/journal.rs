@@ -22,6 +22,20 @@ pub trait CallJournal: Send + Sync + 'static {
     }
 }
 
+impl<T: CallJournal + ?Sized> CallJournal for Arc<T> {
+    fn begin(&self, call: &JournalEntry<'_>) -> u64 {
+        (**self).begin(call)
+    }
+
+    fn end(&self, ticket: u64) {
+        (**self).end(ticket);
+    }
+
+    fn problem(&self) -> Option<JournalProblem> {
+        (**self).problem()
+    }
+}
+
 /// Why calls in flight cannot be noted.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]

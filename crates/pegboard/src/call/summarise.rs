@@ -9,7 +9,7 @@ pub(super) mod summariser;
 
 #[cfg(feature = "http")]
 pub use chat::ChatModel;
-pub use summariser::{Summariser, Summary, SummaryError, SummaryRequest};
+pub use summariser::{Summariser, Summary, SummaryError, SummaryRequest, summariser};
 
 use std::{sync::Arc, time::Duration};
 

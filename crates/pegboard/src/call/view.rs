@@ -131,19 +131,20 @@ impl View {
     /// ```
     /// # #[tokio::main]
     /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// use pegboard::{Answer, Config, NativeTool, NativeTools, Pegboard, ToolCall, View};
+    /// use pegboard::{Config, NativeTool, Pegboard, ToolCall, View};
     /// use serde_json::json;
     ///
     /// let basket = NativeTool::new("basket", "Shows the basket.", json!({"type": "object"}), |_| async {
-    ///     Ok(Answer::from_text("3 apples"))
+    ///     Ok("3 apples")
     /// });
     /// let board = Pegboard::open(Config::default());
-    /// let tools = board.toolset_with(View::new().tools(NativeTools::new([basket])));
+    /// let tools = board.toolset_with(View::new().tools(basket));
     /// assert_eq!(tools.call(ToolCall::new("basket")).await.text(), "3 apples");
     /// # Ok(())
     /// # }
     /// ```
-    pub fn tools(mut self, tools: NativeTools) -> Self {
+    pub fn tools(mut self, tools: impl Into<NativeTools>) -> Self {
+        let tools = tools.into();
         self.tools = Some(match &self.tools {
             Some(before) => before.and(&tools),
             None => tools,
@@ -181,8 +182,7 @@ impl View {
     /// [`Credentials::covers`] returns `true` for its process; it then has a process for each principal and identity.
     ///
     /// ```
-    /// use pegboard::{Credential, Credentials, View, credential::{CredentialError, CredentialRequest}};
-    /// use std::{future::Future, pin::Pin};
+    /// use pegboard::{BoxFuture, Credential, Credentials, View, credential::{CredentialError, CredentialRequest}};
     ///
     /// struct UserToken(String);
     ///
@@ -190,7 +190,7 @@ impl View {
     ///     fn credential<'a>(
     ///         &'a self,
     ///         _request: CredentialRequest<'a>,
-    ///     ) -> Pin<Box<dyn Future<Output = Result<Credential, CredentialError>> + Send + 'a>> {
+    ///     ) -> BoxFuture<'a, Result<Credential, CredentialError>> {
     ///         Box::pin(async { Ok(Credential::bearer(&self.0)) })
     ///     }
     /// }

@@ -30,7 +30,7 @@ use pegboard_client::transport::Dialer;
 /// # #[tokio::main]
 /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
 /// let board = Pegboard::builder(Config::default())
-///     .in_process("weather".parse()?, pegboard::rmcp::in_process(Weather))
+///     .in_process("weather", pegboard::rmcp::in_process(Weather))
 ///     .open();
 /// let listing = board.toolset().list(Duration::from_secs(5)).await;
 /// assert!(listing.unavailable.is_empty());

@@ -59,7 +59,7 @@ const PATIENCE: Duration = Duration::from_secs(30);
 ///     Ok(Answer::from_text("noon"))
 /// });
 /// let board = Pegboard::builder(Config::default())
-///     .in_process("clock".parse()?, NativeTools::new([noon]))
+///     .in_process("clock", NativeTools::new([noon]))
 ///     .open();
 ///
 /// let (ours, theirs) = tokio::io::duplex(4096);

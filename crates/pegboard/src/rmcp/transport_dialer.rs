@@ -21,7 +21,7 @@ use pegboard_client::transport::{Dialer, DialerError, dialer};
 /// # #[tokio::main]
 /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
 /// let far = pegboard::rmcp::transport(|| TcpStream::connect("10.0.0.7:9000"));
-/// let board = Pegboard::builder(Config::default()).in_process("far".parse()?, far).open();
+/// let board = Pegboard::builder(Config::default()).in_process("far", far).open();
 /// # Ok(())
 /// # }
 /// ```

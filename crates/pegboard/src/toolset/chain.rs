@@ -1,5 +1,6 @@
 //! [`ChainedTools`]: several executors as one.
 
+use pegboard_base::BoxFuture;
 use std::{
     collections::HashSet,
     fmt,
@@ -12,10 +13,7 @@ use std::{
 
 use futures_util::future::join_all;
 
-use super::{
-    executor::{Boxed, ToolExecutor},
-    listing::Listing,
-};
+use super::{executor::ToolExecutor, listing::Listing};
 use crate::call::ToolCall;
 use pegboard_base::{
     diagnosis::Code,
@@ -62,7 +60,7 @@ impl fmt::Debug for ChainedTools {
 }
 
 impl ToolExecutor for ChainedTools {
-    fn list(&self, patience: Duration) -> Boxed<'_, Listing> {
+    fn list(&self, patience: Duration) -> BoxFuture<'_, Listing> {
         Box::pin(async move {
             if self.is_closed() {
                 return Listing::from_tools([]);
@@ -80,7 +78,7 @@ impl ToolExecutor for ChainedTools {
         })
     }
 
-    fn call(&self, call: ToolCall) -> Boxed<'_, Reply> {
+    fn call(&self, call: ToolCall) -> BoxFuture<'_, Reply> {
         Box::pin(async move {
             if self.is_closed() {
                 return Reply::refused(
@@ -102,7 +100,7 @@ impl ToolExecutor for ChainedTools {
         })
     }
 
-    fn close(&self) -> Boxed<'_, ()> {
+    fn close(&self) -> BoxFuture<'_, ()> {
         self.is_closed.store(true, Ordering::Release);
         Box::pin(async {
             let closing = self
@@ -199,15 +197,15 @@ mod tests {
     async fn an_executor_that_panics_costs_its_own_answers_only() {
         struct Panics;
         impl ToolExecutor for Panics {
-            fn list(&self, _: Duration) -> Boxed<'_, Listing> {
+            fn list(&self, _: Duration) -> BoxFuture<'_, Listing> {
                 panic!("no list")
             }
 
-            fn call(&self, _: ToolCall) -> Boxed<'_, Reply> {
+            fn call(&self, _: ToolCall) -> BoxFuture<'_, Reply> {
                 Box::pin(async { panic!("no call") })
             }
 
-            fn close(&self) -> Boxed<'_, ()> {
+            fn close(&self) -> BoxFuture<'_, ()> {
                 panic!("no close")
             }
         }
@@ -229,11 +227,11 @@ mod tests {
     async fn a_closed_chain_stays_closed_whatever_its_executors_do() {
         struct NeverCloses;
         impl ToolExecutor for NeverCloses {
-            fn list(&self, _: Duration) -> Boxed<'_, Listing> {
+            fn list(&self, _: Duration) -> BoxFuture<'_, Listing> {
                 let tool = ListedTool::new("dice", "Rolls.", json!({"type": "object"})).unwrap();
                 Box::pin(async { Listing::from_tools([tool]) })
             }
-            fn call(&self, call: ToolCall) -> Boxed<'_, Reply> {
+            fn call(&self, call: ToolCall) -> BoxFuture<'_, Reply> {
                 Box::pin(async move { Reply::done(&call, pegboard_tools::outcome::Answer::from_text("6")) })
             }
         }

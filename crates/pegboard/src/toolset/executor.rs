@@ -1,34 +1,32 @@
 //! [`ToolExecutor`]: the trait through which an agent loop lists and calls tools. Toolsets, chains and stubs implement it.
 
-use std::{future::Future, pin::Pin, sync::Arc, time::Duration};
+use pegboard_base::BoxFuture;
+use std::{sync::Arc, time::Duration};
 
 use super::{listing::Listing, toolset_handle::Toolset};
 use crate::call::ToolCall;
 use pegboard_tools::outcome::Reply;
-
-pub(super) type Boxed<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 
 /// Lists tools and executes calls, with the verbs of a [`Toolset`]. An agent loop can hold a `dyn ToolExecutor` without depending on one.
 ///
 /// A program may implement it for tools of its own and join them with a board's in [`ChainedTools`](crate::toolset::ChainedTools):
 ///
 /// ```
-/// use std::{future::Future, pin::Pin, time::Duration};
+/// use std::time::Duration;
 ///
-/// use pegboard::{Answer, Config, Kind, ListedTool, Listing, Pegboard, Reply, ToolCall, ToolExecutor, toolset::ChainedTools};
+/// use pegboard::{BoxFuture, Config, Kind, ListedTool, Listing, Pegboard, Reply, ToolCall, ToolExecutor, toolset::ChainedTools};
 /// use serde_json::json;
 ///
-/// type Boxed<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
-///
+/// ///
 /// struct Dice;
 ///
 /// impl ToolExecutor for Dice {
-///     fn list(&self, _patience: Duration) -> Boxed<'_, Listing> {
+///     fn list(&self, _patience: Duration) -> BoxFuture<'_, Listing> {
 ///         let roll = ListedTool::new("roll", "Rolls a die.", json!({"type": "object"}));
 ///         Box::pin(async move { Listing::from_tools(roll) })
 ///     }
 ///
-///     fn call(&self, call: ToolCall) -> Boxed<'_, Reply> {
+///     fn call(&self, call: ToolCall) -> BoxFuture<'_, Reply> {
 ///         Box::pin(async move {
 ///             match call.name.as_str() {
 ///                 "roll" => Reply::done(&call, "4"),
@@ -47,15 +45,15 @@ pub(super) type Boxed<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 /// ```
 pub trait ToolExecutor: Send + Sync {
     /// Lists the available tools, and why others are unavailable. Waits for tools that are not ready at most for `patience`.
-    fn list(&self, patience: Duration) -> Boxed<'_, Listing>;
+    fn list(&self, patience: Duration) -> BoxFuture<'_, Listing>;
 
     /// Executes one call. Every failure is a reply that the model can read. Dropping the future cancels the call.
     ///
     /// The reply to a name that is not the name of a tool is refused with [`Kind::UnknownTool`](crate::Kind::UnknownTool).
-    fn call(&self, call: ToolCall) -> Boxed<'_, Reply>;
+    fn call(&self, call: ToolCall) -> BoxFuture<'_, Reply>;
 
     /// Closes the tools: later calls are refused, and listings are empty. Does nothing by default.
-    fn close(&self) -> Boxed<'_, ()> {
+    fn close(&self) -> BoxFuture<'_, ()> {
         Box::pin(std::future::ready(()))
     }
 
@@ -66,15 +64,15 @@ pub trait ToolExecutor: Send + Sync {
 }
 
 impl ToolExecutor for Toolset {
-    fn list(&self, patience: Duration) -> Boxed<'_, Listing> {
+    fn list(&self, patience: Duration) -> BoxFuture<'_, Listing> {
         Box::pin(Self::list(self, patience))
     }
 
-    fn call(&self, call: ToolCall) -> Boxed<'_, Reply> {
-        Box::pin(Self::call(self, call))
+    fn call(&self, call: ToolCall) -> BoxFuture<'_, Reply> {
+        Self::call(self, call)
     }
 
-    fn close(&self) -> Boxed<'_, ()> {
+    fn close(&self) -> BoxFuture<'_, ()> {
         Box::pin(Self::close(self))
     }
 
@@ -83,20 +81,27 @@ impl ToolExecutor for Toolset {
     }
 }
 
-impl<T: ToolExecutor + ?Sized> ToolExecutor for Arc<T> {
-    fn list(&self, patience: Duration) -> Boxed<'_, Listing> {
-        (**self).list(patience)
-    }
+/// An executor behind a pointer executes as the executor itself.
+macro_rules! delegate {
+    ($($pointer:ident),*) => {$(
+        impl<T: ToolExecutor + ?Sized> ToolExecutor for $pointer<T> {
+            fn list(&self, patience: Duration) -> BoxFuture<'_, Listing> {
+                (**self).list(patience)
+            }
 
-    fn call(&self, call: ToolCall) -> Boxed<'_, Reply> {
-        (**self).call(call)
-    }
+            fn call(&self, call: ToolCall) -> BoxFuture<'_, Reply> {
+                (**self).call(call)
+            }
 
-    fn close(&self) -> Boxed<'_, ()> {
-        (**self).close()
-    }
+            fn close(&self) -> BoxFuture<'_, ()> {
+                (**self).close()
+            }
 
-    fn is_closed(&self) -> bool {
-        (**self).is_closed()
-    }
+            fn is_closed(&self) -> bool {
+                (**self).is_closed()
+            }
+        }
+    )*};
 }
+
+delegate!(Arc, Box);

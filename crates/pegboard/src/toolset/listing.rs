@@ -108,6 +108,26 @@ impl Listing {
     }
 }
 
+/// The tools.
+impl IntoIterator for Listing {
+    type Item = ListedTool;
+    type IntoIter = std::vec::IntoIter<ListedTool>;
+
+    fn into_iter(self) -> Self::IntoIter {
+        self.tools.into_iter()
+    }
+}
+
+/// The tools.
+impl<'a> IntoIterator for &'a Listing {
+    type Item = &'a ListedTool;
+    type IntoIter = std::slice::Iter<'a, ListedTool>;
+
+    fn into_iter(self) -> Self::IntoIter {
+        self.tools.iter()
+    }
+}
+
 /// A tool and the name that models see.
 #[derive(Debug, Clone)]
 #[non_exhaustive]

@@ -1,12 +1,13 @@
 //! [`StubTools`]: a test double with scripted replies for tests of agent loops, without servers or processes.
 
+use pegboard_base::BoxFuture;
 use std::{collections::VecDeque, sync::Arc, time::Duration};
 
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
 use super::{
-    executor::{Boxed, ToolExecutor},
+    executor::ToolExecutor,
     listing::{InvalidTool, ListedTool, Listing, Unavailable},
 };
 use crate::{
@@ -225,12 +226,12 @@ impl StubTools {
 }
 
 impl ToolExecutor for StubTools {
-    fn list(&self, _patience: Duration) -> Boxed<'_, Listing> {
+    fn list(&self, _patience: Duration) -> BoxFuture<'_, Listing> {
         let listing = self.0.lock().listing();
         Box::pin(std::future::ready(listing))
     }
 
-    fn call(&self, mut call: ToolCall) -> Boxed<'_, Reply> {
+    fn call(&self, mut call: ToolCall) -> BoxFuture<'_, Reply> {
         Box::pin(async move {
             let started = Instant::now();
             let admitted = self.0.lock().admit(&mut call);
@@ -254,7 +255,7 @@ impl ToolExecutor for StubTools {
         })
     }
 
-    fn close(&self) -> Boxed<'_, ()> {
+    fn close(&self) -> BoxFuture<'_, ()> {
         Box::pin(async { self.0.lock().is_closed = true })
     }
 

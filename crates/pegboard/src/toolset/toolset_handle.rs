@@ -3,6 +3,7 @@
 use std::{sync::Arc, time::Duration};
 
 use futures_util::future::join_all;
+use serde::de::DeserializeOwned;
 use serde_json::{Map, Value, value::RawValue};
 use tokio::sync::mpsc;
 
@@ -33,13 +34,14 @@ use crate::{
     status::ServerDeclaration,
 };
 use pegboard_base::{
+    BoxFuture,
     deadline::Deadline,
     name::{self, ServerName},
 };
 use pegboard_client::session::{CompletionOf, LogLevel, Progress, Root, ServerEvents, Subscription, WantedLogs};
 use pegboard_tools::{
     catalog::{Instructions, Tool},
-    outcome::{Completion, Failure, FilledPrompt, Reply, ResourceContents},
+    outcome::{CallError, Completion, Failure, FilledPrompt, Reply, ResourceContents},
 };
 
 /// The capacity of a call stream's progress channel. While it is full, further progress is dropped.
@@ -141,15 +143,46 @@ impl Toolset {
     }
 
     /// Calls a tool. Every failure is a reply too. Dropping the future cancels the call on the server.
-    pub async fn call(&self, call: ToolCall) -> Reply {
-        self.calls().call(call, None).await
+    ///
+    /// ```
+    /// # use pegboard::{Toolset, ToolCall};
+    /// # use serde_json::json;
+    /// # async fn calls(tools: &Toolset) {
+    /// let reply = tools.call("time.now").await;
+    /// let reply = tools.call(("time.now", json!({"zone": "UTC"}))).await;
+    /// let reply = tools.call(ToolCall::new("time.now").arg("zone", "UTC")).await;
+    /// println!("{reply}");
+    /// # }
+    /// ```
+    pub fn call(&self, call: impl Into<ToolCall>) -> BoxFuture<'_, Reply> {
+        self.calls().call(call.into(), None)
+    }
+
+    /// Calls a tool, and reads its answer as a type of the program: see [`Reply::json`].
+    ///
+    /// ```
+    /// # use pegboard::{Toolset, outcome::CallError};
+    /// # use serde_json::json;
+    /// #[derive(serde::Deserialize)]
+    /// struct Weather {
+    ///     celsius: f64,
+    /// }
+    ///
+    /// async fn celsius(tools: &Toolset, city: &str) -> Result<f64, CallError> {
+    ///     let weather: Weather = tools.call_as(("weather.now", json!({"city": city}))).await?;
+    ///     Ok(weather.celsius)
+    /// }
+    /// ```
+    pub async fn call_as<T: DeserializeOwned>(&self, call: impl Into<ToolCall>) -> Result<T, CallError> {
+        self.call(call).await.json()
     }
 
     /// Makes all calls concurrently, as far as queues allow, and returns the replies in the order of the calls.
     ///
     /// With [`View::writes_in_turn`](crate::View::writes_in_turn), calls of tools that are not known to be read-only run one after the other,
     /// in the given order. A tool of a server without `trust = true` is never known to be read-only.
-    pub async fn call_all(&self, calls: Vec<ToolCall>) -> Vec<Reply> {
+    pub async fn call_all<C: Into<ToolCall>>(&self, calls: impl IntoIterator<Item = C>) -> Vec<Reply> {
+        let calls: Vec<ToolCall> = calls.into_iter().map(Into::into).collect();
         let make = |call| self.call(call);
         if !self.open.view.writes_in_turn {
             return join_all(calls.into_iter().map(make)).await;
@@ -159,7 +192,8 @@ impl Toolset {
 
     /// Calls a tool and streams its events: created, progress, and completed with the reply. The channel set with
     /// [`ToolCall::progress`] gets no progress then.
-    pub fn stream(&self, call: ToolCall) -> CallStream {
+    pub fn stream(&self, call: impl Into<ToolCall>) -> CallStream {
+        let call = call.into();
         let (steps, progress) = mpsc::channel(STEPS);
         let (id, name) = (call.id.clone(), call.name.clone());
         let (toolset, call) = (self.clone(), call.progress(steps));
@@ -167,8 +201,8 @@ impl Toolset {
     }
 
     /// Starts a tool as a task and returns as soon as its server has accepted it. The reply to a call that could not be started says why.
-    pub async fn start(&self, call: ToolCall) -> Result<TaskHandle, Box<Reply>> {
-        self.calls().start(call).await
+    pub async fn start(&self, call: impl Into<ToolCall>) -> Result<TaskHandle, Box<Reply>> {
+        self.calls().start(call.into()).await
     }
 
     /// Resumes a task that was started earlier, even by another program. `name` is its tool and `id` its [`TaskHandle::id`]. Requests the

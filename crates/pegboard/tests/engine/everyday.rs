@@ -2,4 +2,5 @@
 
 mod labels;
 mod names;
+mod one_liners;
 mod stored;

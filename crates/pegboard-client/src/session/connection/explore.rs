@@ -1,12 +1,10 @@
 //! Cancellation under every order of threads.
 
+use pegboard_base::BoxFuture;
 use shuttle::{future::block_on, thread};
 
 use super::*;
-use crate::{
-    session::explore::no_host,
-    transport::{Boxed, Inbox},
-};
+use crate::{session::explore::no_host, transport::Inbox};
 use pegboard_base::{
     deadline::Deadline,
     sync::{
@@ -35,7 +33,7 @@ impl Wire for Threads {
         self.writers.lock().push(writer);
     }
 
-    fn close(&self) -> Boxed<'_, ()> {
+    fn close(&self) -> BoxFuture<'_, ()> {
         Box::pin(std::future::ready(()))
     }
 }

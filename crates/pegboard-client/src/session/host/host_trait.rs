@@ -1,6 +1,7 @@
 //! [`Host`]: the callbacks with which the embedding program answers servers.
 
-use std::{future::Future, pin::Pin};
+use pegboard_base::BoxFuture;
+use std::sync::Arc;
 
 use pegboard_protocol::code;
 use serde_json::Value;
@@ -9,8 +10,6 @@ use super::{
     elicitation::{ElicitAnswer, Elicitation},
     host_context::HostContext,
 };
-
-pub(super) type Boxed<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 
 /// Answers the requests of servers to the embedding program. Servers are offered only the capabilities whose `offers_…` method returns `true`.
 ///
@@ -31,7 +30,7 @@ pub trait Host: Send + Sync + 'static {
     }
 
     /// Asks the user for input that a server requests.
-    fn elicit<'a>(&'a self, context: HostContext<'a>, request: Elicitation) -> Boxed<'a, ElicitAnswer> {
+    fn elicit<'a>(&'a self, context: HostContext<'a>, request: Elicitation) -> BoxFuture<'a, ElicitAnswer> {
         let _ = (context, request);
         Box::pin(std::future::ready(ElicitAnswer::Decline))
     }
@@ -58,14 +57,14 @@ pub trait Host: Send + Sync + 'static {
 
     /// Decides whether a request may reach the model, for hosts that ask their user first. `params` are those of
     /// `sampling/createMessage`, with the limits applied.
-    fn approve_sampling<'a>(&'a self, context: HostContext<'a>, params: &'a Value) -> Boxed<'a, bool> {
+    fn approve_sampling<'a>(&'a self, context: HostContext<'a>, params: &'a Value) -> BoxFuture<'a, bool> {
         let _ = (context, params);
         Box::pin(std::future::ready(true))
     }
 
     /// Samples a model for a server. `params` and the result are those of `sampling/createMessage`. A result without `role`, `model` or
     /// valid `content` is not sent.
-    fn sample<'a>(&'a self, context: HostContext<'a>, params: Value) -> Boxed<'a, Result<Value, String>> {
+    fn sample<'a>(&'a self, context: HostContext<'a>, params: Value) -> BoxFuture<'a, Result<Value, String>> {
         let _ = (context, params);
         Box::pin(std::future::ready(Err("no model is offered to servers".to_owned())))
     }
@@ -91,7 +90,7 @@ pub trait Host: Send + Sync + 'static {
         context: HostContext<'a>,
         method: &'a str,
         params: Value,
-    ) -> Boxed<'a, Result<Value, (i64, String)>> {
+    ) -> BoxFuture<'a, Result<Value, (i64, String)>> {
         let _ = (context, method, params);
         Box::pin(std::future::ready(Err((
             code::METHOD_NOT_FOUND,
@@ -105,6 +104,68 @@ pub trait Host: Send + Sync + 'static {
 pub struct NoHost;
 
 impl Host for NoHost {}
+
+/// A host behind a pointer answers as the host itself.
+macro_rules! delegate {
+    ($($pointer:ident),*) => {$(
+        impl<T: Host + ?Sized> Host for $pointer<T> {
+            fn offers_elicitation(&self) -> bool {
+                (**self).offers_elicitation()
+            }
+
+            fn offers_pages(&self) -> bool {
+                (**self).offers_pages()
+            }
+
+            fn elicit<'a>(&'a self, context: HostContext<'a>, request: Elicitation) -> BoxFuture<'a, ElicitAnswer> {
+                (**self).elicit(context, request)
+            }
+
+            fn offers_sampling(&self) -> bool {
+                (**self).offers_sampling()
+            }
+
+            fn offers_sampling_tools(&self) -> bool {
+                (**self).offers_sampling_tools()
+            }
+
+            fn offers_sampling_context(&self) -> bool {
+                (**self).offers_sampling_context()
+            }
+
+            fn sampling_limits(&self) -> SamplingLimits {
+                (**self).sampling_limits()
+            }
+
+            fn approve_sampling<'a>(&'a self, context: HostContext<'a>, params: &'a Value) -> BoxFuture<'a, bool> {
+                (**self).approve_sampling(context, params)
+            }
+
+            fn sample<'a>(&'a self, context: HostContext<'a>, params: Value) -> BoxFuture<'a, Result<Value, String>> {
+                (**self).sample(context, params)
+            }
+
+            fn offers_roots(&self) -> bool {
+                (**self).offers_roots()
+            }
+
+            fn takes_requests(&self) -> bool {
+                (**self).takes_requests()
+            }
+
+            fn request<'a>(
+                &'a self,
+                context: HostContext<'a>,
+                method: &'a str,
+                params: Value,
+            ) -> BoxFuture<'a, Result<Value, (i64, String)>> {
+                (**self).request(context, method, params)
+            }
+        }
+    )*};
+}
+
+delegate!(Arc, Box);
 
 /// Limits on the sampling of one server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -1,6 +1,7 @@
 //! The summariser that a program may provide, and the request that it gets.
 
-use std::pin::Pin;
+use pegboard_base::BoxFuture;
+use std::sync::Arc;
 
 use pegboard_base::caller::Caller;
 use pegboard_tools::outcome::truncate::{self, Bounds, Part};
@@ -16,8 +17,47 @@ pub trait Summariser: Send + Sync + 'static {
     fn summarise<'a>(&'a self, request: &'a SummaryRequest<'a>) -> Summary<'a>;
 }
 
+impl<T: Summariser + ?Sized> Summariser for Arc<T> {
+    fn summarise<'a>(&'a self, request: &'a SummaryRequest<'a>) -> Summary<'a> {
+        (**self).summarise(request)
+    }
+}
+
+impl Summariser for Box<dyn Summariser> {
+    fn summarise<'a>(&'a self, request: &'a SummaryRequest<'a>) -> Summary<'a> {
+        (**self).summarise(request)
+    }
+}
+
+/// Makes a [`Summariser`] of an async function.
+///
+/// ```
+/// use pegboard::{View, summary::summariser};
+///
+/// let view = View::new().summariser(summariser(|request| {
+///     Box::pin(async move { Ok(request.text.chars().take(1000).collect()) })
+/// }));
+/// ```
+pub fn summariser<F>(summarise: F) -> impl Summariser
+where
+    F: for<'a> Fn(&'a SummaryRequest<'a>) -> Summary<'a> + Send + Sync + 'static,
+{
+    SummaryFunction(summarise)
+}
+
+struct SummaryFunction<F>(F);
+
+impl<F> Summariser for SummaryFunction<F>
+where
+    F: for<'a> Fn(&'a SummaryRequest<'a>) -> Summary<'a> + Send + Sync + 'static,
+{
+    fn summarise<'a>(&'a self, request: &'a SummaryRequest<'a>) -> Summary<'a> {
+        (self.0)(request)
+    }
+}
+
 /// The future of a summary.
-pub type Summary<'a> = Pin<Box<dyn Future<Output = Result<String, SummaryError>> + Send + 'a>>;
+pub type Summary<'a> = BoxFuture<'a, Result<String, SummaryError>>;
 
 /// The text to summarise, and the conversation it was requested for.
 ///

@@ -59,6 +59,12 @@ impl View {
         self
     }
 
+    /// Whether it has an approver of its own.
+    #[doc(hidden)]
+    pub fn has_approver(&self) -> bool {
+        self.rules.approver.is_some()
+    }
+
     /// Sets the approver of this view, in place of the board's.
     pub fn approver(mut self, approver: impl Approver) -> Self {
         self.rules.approver = Some(Arc::new(approver));

@@ -89,13 +89,7 @@ async fn on(wire: Wire, era: Era, scope: Scope, start: Start) {
             })
         }),
         ("a batch", |tools| {
-            Box::pin(async move {
-                drop(
-                    tools
-                        .call_all(["fx.t", "fx.nope", "fx.slow"].map(ToolCall::new).into())
-                        .await,
-                )
-            })
+            Box::pin(async move { drop(tools.call_all(["fx.t", "fx.nope", "fx.slow"]).await) })
         }),
         ("a stream", |tools| {
             Box::pin(async move {

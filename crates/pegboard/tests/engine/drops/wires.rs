@@ -90,10 +90,7 @@ async fn on(wire: Wire, era: Era) {
         );
     })
     .await;
-    check("a batch", fixture, || {
-        tools.call_all(["fx.t", "fx.asks", "fx.t"].map(ToolCall::new).into())
-    })
-    .await;
+    check("a batch", fixture, || tools.call_all(["fx.t", "fx.asks", "fx.t"])).await;
     check("a stream", fixture, || async {
         let mut stream = tools.stream(ToolCall::new("fx.asks"));
         while stream.next().await.is_some() {}

@@ -71,7 +71,7 @@ async fn environment() {
         server.start = Start::Lazy;
         let board = board(server);
         let reply = call(&board.toolset(), "fx.env", json!({})).await;
-        let seen = reply.outcome.into_result().unwrap().structured.unwrap();
+        let seen = reply.into_result().unwrap().structured.unwrap();
         assert_eq!(seen.get(ours).is_some(), policy == Inherit, "{preset}");
         assert_eq!(seen["FROM_CONFIG"], "yes", "{preset}");
         assert_eq!(seen["LANG"], "from-config", "{preset}: the config's value wins");

@@ -173,7 +173,7 @@ async fn seed_000_a_session_is_recreated_once() {
     stage.tools.list(PATIENCE).await;
     let calls = tokio::spawn({
         let tools = stage.tools.clone();
-        async move { tools.call_all((0..5).map(|_| ToolCall::new("fx.read")).collect()).await }
+        async move { tools.call_all(["fx.read"; 5]).await }
     });
     stage.handle.wait_for("tools/call", 5).await;
     stage.handle.kill();

@@ -1,7 +1,5 @@
 //! When the circuit breaker of a server opens, and when it closes.
 
-use pegboard::ToolCall;
-
 use crate::{settings::fixtures::*, support::*};
 
 /// A breaker that stays open for a minute, with more settings.
@@ -64,8 +62,7 @@ async fn a_half_open_breaker_lets_some_probes_through_at_once() {
         stage.call("mute").await;
         tokio::time::sleep(secs(61)).await;
         let before = stage.handle.count("tools/call");
-        let calls = (0..4).map(|_| ToolCall::new("fx.slow")).collect();
-        stage.tools.call_all(calls).await;
+        stage.tools.call_all(["fx.slow"; 4]).await;
         assert_eq!(stage.handle.count("tools/call") - before, probes, "{settings}");
     }
 }

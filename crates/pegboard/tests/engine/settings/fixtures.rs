@@ -75,7 +75,7 @@ impl Stage {
     pub(crate) async fn seconds_of(&self, count: usize, tool: &str) -> u64 {
         self.tools.list(PATIENCE).await;
         let began = Instant::now();
-        let calls = (0..count).map(|_| ToolCall::new(format!("fx.{tool}"))).collect();
+        let calls = (0..count).map(|_| ToolCall::new(format!("fx.{tool}")));
         for reply in self.tools.call_all(calls).await {
             assert!(!reply.is_error(), "{}", reply.text());
         }

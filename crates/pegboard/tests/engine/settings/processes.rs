@@ -35,7 +35,7 @@ async fn variables(settings: &Value) -> Value {
     let board = open(&good().tool(Tool::new("env").shows_env()), settings);
     let reply = call(&board.toolset(), "fx.env", json!({})).await;
     board.shutdown().await;
-    reply.outcome.into_result().unwrap().structured.unwrap()
+    reply.into_result().unwrap().structured.unwrap()
 }
 
 #[tokio::test]
@@ -78,7 +78,7 @@ async fn a_process_has_the_command_the_arguments_and_the_folder_of_its_config() 
     let tools = board.toolset();
     assert_eq!(call(&tools, "fx.cwd", json!({})).await.text(), cwd.to_str().unwrap());
     let seen = call(&tools, "fx.args", json!({})).await;
-    let seen = seen.outcome.into_result().unwrap().structured.unwrap();
+    let seen = seen.into_result().unwrap().structured.unwrap();
     let seen = seen.as_array().unwrap();
     assert_eq!((&seen[0], &seen[1..]), (command, args.as_array().unwrap().as_slice()));
     board.shutdown().await;

@@ -240,7 +240,7 @@ async fn a_call_ends_when_it_is_given_up_and_when_the_view_ends() {
             async move {
                 let _tell = tell;
                 began.notify_one();
-                std::future::pending().await
+                std::future::pending::<Result<Answer, _>>().await
             }
         })
     };

@@ -163,9 +163,7 @@ fn ways() -> Vec<Way> {
                 .await
         }),
         way!("a batch", [UnknownTool, Ok, Ok], |tools| {
-            tools
-                .call_all(["fx.t", "fx.nope", "fx.t"].map(ToolCall::new).into())
-                .await
+            tools.call_all(["fx.t", "fx.nope", "fx.t"]).await
         }),
         way!("a stream", [Ok], |tools| {
             let mut stream = tools.stream(ToolCall::new("fx.t"));

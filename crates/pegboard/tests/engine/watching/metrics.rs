@@ -1,6 +1,6 @@
 //! Metrics are read with one call, agree with what happened, and never decrease.
 
-use pegboard::{Kind, ToolCall, config::Scope};
+use pegboard::{Kind, config::Scope};
 use pegboard_testkit::{FakeServer, Tool};
 use serde_json::json;
 
@@ -51,7 +51,7 @@ async fn waits_for_a_turn_and_calls_under_way_are_seen() {
     let (board, _handle) = in_memory_with(&fake(), set_to(|settings| settings.limits.max_in_flight = 1));
     let tools = board.toolset();
     tools.list(PATIENCE).await;
-    let running = tools.call_all(["fx.slow", "fx.slow"].map(ToolCall::new).into());
+    let running = tools.call_all(["fx.slow", "fx.slow"]);
     let looking = async {
         tokio::time::sleep(secs(1)).await;
         board.metrics().servers[&name("fx")].in_flight

@@ -243,7 +243,7 @@ async fn two_names_of_one_connection_are_both_told_and_a_pool_is_told_as_one_ser
     });
     handle.change(|script| *script = good().tool(Tool::new("slow").after(secs(1))).script().clone());
     let (mut events, tools) = (board.events(), board.toolset());
-    tools.call_all(["fx.slow"; 3].map(ToolCall::new).into()).await;
+    tools.call_all(["fx.slow"; 3]).await;
     assert_eq!(changes(&mut events).await, ["idle > connecting", "connecting > ready"]);
     assert_eq!(board.metrics().servers[&name("fx")].ready_after.count, 3);
 }

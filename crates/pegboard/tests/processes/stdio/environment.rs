@@ -20,7 +20,7 @@ const BY_ITSELF: &[&str] = &["_", "PWD", "SHLVL", "OLDPWD", "PEGBOARD_FAMILY"];
 const MASKED: &str = "[MASKED_SECRET]";
 
 fn structured(reply: Reply) -> Value {
-    reply.outcome.into_result().unwrap().structured.unwrap()
+    reply.into_result().unwrap().structured.unwrap()
 }
 
 async fn variables(policy: EnvPolicy) -> BTreeMap<String, String> {

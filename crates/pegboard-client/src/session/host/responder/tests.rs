@@ -1,11 +1,10 @@
 //! Offered capabilities, responses, and their limits.
 
+use pegboard_base::BoxFuture;
 use std::time::Duration;
 
 use super::*;
-use crate::session::host::{
-    NoHost, SamplingLimits, elicitation::Elicitation, host_context::HostContext, host_trait::Boxed,
-};
+use crate::session::host::{NoHost, SamplingLimits, elicitation::Elicitation, host_context::HostContext};
 
 #[derive(Default)]
 #[expect(clippy::struct_excessive_bools, reason = "independent switches")]
@@ -28,7 +27,7 @@ impl Host for FakeHost {
     fn offers_pages(&self) -> bool {
         !self.no_pages
     }
-    fn elicit<'a>(&'a self, _context: HostContext<'a>, request: Elicitation) -> Boxed<'a, ElicitAnswer> {
+    fn elicit<'a>(&'a self, _context: HostContext<'a>, request: Elicitation) -> BoxFuture<'a, ElicitAnswer> {
         assert!(!self.panics, "a host that breaks");
         assert_eq!(request.message, "who?");
         let answer = self.answer.clone().unwrap_or(ElicitAnswer::Cancel);
@@ -43,10 +42,10 @@ impl Host for FakeHost {
             per_minute: 2,
         }
     }
-    fn approve_sampling<'a>(&'a self, _context: HostContext<'a>, _params: &'a Value) -> Boxed<'a, bool> {
+    fn approve_sampling<'a>(&'a self, _context: HostContext<'a>, _params: &'a Value) -> BoxFuture<'a, bool> {
         Box::pin(std::future::ready(!self.rejects))
     }
-    fn sample<'a>(&'a self, _context: HostContext<'a>, params: Value) -> Boxed<'a, Result<Value, String>> {
+    fn sample<'a>(&'a self, _context: HostContext<'a>, params: Value) -> BoxFuture<'a, Result<Value, String>> {
         assert!(!self.panics, "a host that breaks");
         let result = self.sampling_result.clone().unwrap_or_else(|| echo(&params));
         Box::pin(std::future::ready(Ok(result)))
@@ -442,7 +441,7 @@ async fn the_fields_of_a_form_come_in_the_order_of_the_server() {
             true
         }
 
-        fn elicit<'a>(&'a self, _: HostContext<'a>, request: Elicitation) -> Boxed<'a, ElicitAnswer> {
+        fn elicit<'a>(&'a self, _: HostContext<'a>, request: Elicitation) -> BoxFuture<'a, ElicitAnswer> {
             let form = request.form.unwrap();
             *self.0.lock() = form.fields.into_iter().map(|field| field.name).collect();
             Box::pin(std::future::ready(ElicitAnswer::Decline))
