@@ -3,6 +3,7 @@
 //! A [`Door`] stands before every route, WebSocket handshakes included. What it knows of a client that it admits is a [`Caller`]. Tokens are
 //! those of the config, or access tokens of an authorization server.
 
+mod authenticate;
 mod caller;
 mod fetch;
 mod jwt;
@@ -21,6 +22,8 @@ use std::sync::Arc;
 
 use http::HeaderMap;
 
+pub use authenticate::AuthError;
+pub(crate) use authenticate::Authenticator;
 pub use caller::{CallLimits, Caller};
 pub(crate) use oauth::{Resource, ResourceServer, WELL_KNOWN};
 pub use owner::Owner;

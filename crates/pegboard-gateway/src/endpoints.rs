@@ -17,6 +17,7 @@ mod hosts;
 mod listen;
 mod mirrored;
 mod open_exchanges;
+mod options;
 mod own_tasks;
 mod owners;
 mod pages;
@@ -39,5 +40,6 @@ mod wanted_logs;
 
 pub use board_service::{BoardPart, board_service};
 pub use hosts::GatewayHost;
+pub(crate) use options::BoardOptions;
 pub use resolver::BoardEndpoints;
 pub use toolset_cache::{CachedToolset, ToolsetCache};

@@ -10,7 +10,7 @@ mod serve;
 mod sign_in;
 mod wire;
 
-pub use door::{CallLimits, Caller, Owner, PrincipalQuota, QuotaPermit, Scope, Scopes, Token};
+pub use door::{AuthError, CallLimits, Caller, Owner, PrincipalQuota, QuotaPermit, Scope, Scopes, Token};
 pub use endpoints::{BoardEndpoints, BoardPart, CachedToolset, GatewayHost, ToolsetCache, board_service};
 pub use protocol::{
     Answer, CacheScope, Client, Description, Event, Exchange, Filter, LogLevel, Notification, Params, RawResult,

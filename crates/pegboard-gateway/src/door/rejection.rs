@@ -2,7 +2,7 @@
 
 use http::StatusCode;
 
-use super::token_fault::TokenFault;
+use super::{authenticate::AuthError, token_fault::TokenFault};
 
 /// Why a request is not admitted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -30,6 +30,8 @@ pub(crate) enum Rejection {
     Token,
     #[error("{0}")]
     AccessToken(TokenFault),
+    #[error("{0}")]
+    Program(AuthError),
 }
 
 impl Rejection {
@@ -40,6 +42,9 @@ impl Rejection {
             Self::Host | Self::Origin | Self::CrossSite => StatusCode::FORBIDDEN,
             Self::NoToken | Self::NotOwner | Self::Token => StatusCode::UNAUTHORIZED,
             Self::AccessToken(fault) => fault.status(),
+            Self::Program(AuthError::Unauthenticated) => StatusCode::UNAUTHORIZED,
+            Self::Program(AuthError::Forbidden) => StatusCode::FORBIDDEN,
+            Self::Program(AuthError::Unavailable) => StatusCode::SERVICE_UNAVAILABLE,
         }
     }
 
@@ -52,6 +57,7 @@ impl Rejection {
             Self::NoToken | Self::NotOwner => "no_token",
             Self::Token => "token",
             Self::AccessToken(fault) => fault.label(),
+            Self::Program(_) => "program",
         }
     }
 
@@ -66,7 +72,9 @@ impl Rejection {
     /// The `WWW-Authenticate` header of the response of a gateway that knows no authorization server.
     pub(crate) fn challenge(self) -> Option<&'static str> {
         match self {
-            Self::NoToken | Self::NotOwner => Some(r#"Bearer realm="pegboard""#),
+            Self::NoToken | Self::NotOwner | Self::Program(AuthError::Unauthenticated) => {
+                Some(r#"Bearer realm="pegboard""#)
+            }
             Self::Token => Some(r#"Bearer realm="pegboard", error="invalid_token""#),
             _ => None,
         }

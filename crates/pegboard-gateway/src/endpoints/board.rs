@@ -44,7 +44,7 @@ impl BoardEndpoint {
                 let settings = self.core.board.gateway_settings();
                 settings.views.get(name).and_then(|view| view.description.clone())
             }
-            EndpointTarget::Board | EndpointTarget::Server(_) | EndpointTarget::Approved(_) => None,
+            EndpointTarget::Board(_) | EndpointTarget::Server(_) | EndpointTarget::Approved(_) => None,
         };
         let of_servers = tools.toolset.instructions(&Instructions::default());
         let texts = [of_view, Some(of_servers), self.describe_unconnected(&tools.toolset)];
@@ -65,7 +65,7 @@ impl BoardEndpoint {
         }
         Ok(Description {
             capabilities: object(capabilities),
-            server_info: object(json!({"name": "pegboard", "title": "Pegboard", "version": env!("CARGO_PKG_VERSION")})),
+            server_info: self.core.scope.server_info(),
             instructions,
             more: Map::new(),
             cache: None,

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use pegboard::{Pegboard, ServerName};
 
-use super::{board::BoardEndpoint, scope::EndpointTarget, server::ServerEndpoint};
+use super::{board::BoardEndpoint, options::BoardOptions, scope::EndpointTarget, server::ServerEndpoint};
 use crate::{protocol::Service, sign_in::SignInLinks};
 
 /// The part of a board that a service shows.
@@ -26,7 +26,11 @@ pub enum BoardPart {
 /// `links` that are [served](SignInLinks::serve), clients are told to run `pegboard login` instead.
 pub fn board_service(board: Pegboard, part: BoardPart, links: SignInLinks) -> Arc<dyn Service> {
     match part {
-        BoardPart::Whole => Arc::new(BoardEndpoint::new(board, EndpointTarget::Board, links)),
+        BoardPart::Whole => Arc::new(BoardEndpoint::new(
+            board,
+            EndpointTarget::Board(BoardOptions::default()),
+            links,
+        )),
         BoardPart::View(name) => Arc::new(BoardEndpoint::new(board, EndpointTarget::View(name), links)),
         BoardPart::Server(server) => Arc::new(ServerEndpoint::new(board, server, links)),
     }

@@ -91,12 +91,12 @@ impl ClientTools {
         let exchanges = OpenExchanges::new(audience);
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
         let mut view = scope
-            .view(board)?
+            .view(board, client.caller())?
             .name(format!("{}#{number}", scope.label()))
             .host(ClientHost::new(exchanges.clone()));
         if let EndpointTarget::Approved(_) = scope {
             view = view.approver(ApprovedBefore);
-        } else if !board.has_approver() {
+        } else if !board.has_approver() && !view.has_approver() {
             view = view.approver(ClientApprover::new(exchanges.clone()));
         }
         if let Some(principal) = client.principal() {

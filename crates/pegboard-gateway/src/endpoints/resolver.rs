@@ -5,7 +5,7 @@ use std::{collections::HashMap, sync::Arc};
 use pegboard::{Pegboard, Principal, ServerName, board::GatewaySettings};
 use pegboard_base::sync::RwLock;
 
-use super::{board::BoardEndpoint, scope::EndpointTarget, server::ServerEndpoint};
+use super::{board::BoardEndpoint, options::BoardOptions, scope::EndpointTarget, server::ServerEndpoint};
 use crate::{
     door::Caller,
     protocol::{Endpoint, Limits, Sealer, Service},
@@ -20,6 +20,7 @@ pub struct BoardEndpoints {
     board: Pegboard,
     sealer: Arc<Sealer>,
     links: SignInLinks,
+    options: BoardOptions,
     known: RwLock<KnownEndpoints>,
 }
 
@@ -39,7 +40,8 @@ impl BoardEndpoints {
     /// Creates the endpoints of a board, which should have [`GatewayHost`](crate::GatewayHost) as its host.
     pub fn new(board: Pegboard, sealer: Sealer) -> Self {
         let (sealer, links) = (Arc::new(sealer), SignInLinks::default());
-        let whole = BoardEndpoint::new(board.clone(), EndpointTarget::Board, links.clone());
+        let options = BoardOptions::default();
+        let whole = BoardEndpoint::new(board.clone(), EndpointTarget::Board(options.clone()), links.clone());
         let whole = endpoint("/mcp", whole, &sealer);
         let known = RwLock::new(KnownEndpoints {
             settings: board.gateway_settings(),
@@ -52,6 +54,7 @@ impl BoardEndpoints {
             board,
             sealer,
             links,
+            options,
             known,
         }
     }
@@ -59,6 +62,11 @@ impl BoardEndpoints {
     /// The links that clients get where a person must sign in.
     pub(crate) fn sign_in_links(&self) -> SignInLinks {
         self.links.clone()
+    }
+
+    /// What the program sets for the clients of the board.
+    pub(crate) fn options(&self) -> BoardOptions {
+        self.options.clone()
     }
 
     fn find(&self, target: PathTarget<'_>) -> Option<Arc<Endpoint>> {
@@ -147,6 +155,10 @@ fn endpoint(path: &str, service: impl Service, sealer: &Arc<Sealer>) -> Arc<Endp
 
 impl Endpoints for BoardEndpoints {
     fn endpoint(&self, target: PathTarget<'_>, _: &Caller) -> Result<Arc<Endpoint>, NoEndpoint> {
+        if self.options.has_view() && !matches!(target, PathTarget::Board) {
+            // It would show more than the program shows the caller.
+            return Err(NoEndpoint { known: Vec::new() });
+        }
         self.find(target).ok_or_else(|| NoEndpoint {
             known: match target {
                 PathTarget::View(_) => self.board.gateway_settings().views.keys().cloned().collect(),

@@ -65,7 +65,10 @@ mod tests {
     use super::*;
     use crate::{
         door::Caller,
-        endpoints::toolset_cache::{IDLE, SWEEP},
+        endpoints::{
+            options::BoardOptions,
+            toolset_cache::{IDLE, SWEEP},
+        },
         protocol::Version,
     };
 
@@ -80,7 +83,15 @@ mod tests {
             };
             Client::new(caller, Version::V2026_07_28, Bytes::new(), Bytes::new())
         };
-        let open = |principal| shared.get(&board, &EndpointTarget::Board, &client(principal)).unwrap();
+        let open = |principal| {
+            shared
+                .get(
+                    &board,
+                    &EndpointTarget::Board(BoardOptions::default()),
+                    &client(principal),
+                )
+                .unwrap()
+        };
         open(Some(Principal::new("ada"))).keep_for_task(Some(Duration::from_secs(3600)));
         open(None);
         let kept = || shared.0.len();
@@ -104,7 +115,11 @@ mod tests {
     async fn a_toolset_ends_with_the_last_token_that_it_was_used_with() {
         let board = Pegboard::builder(Config::default()).open();
         let shared = SharedTools::default();
-        let open = |client: &Client| shared.get(&board, &EndpointTarget::Board, client).unwrap();
+        let open = |client: &Client| {
+            shared
+                .get(&board, &EndpointTarget::Board(BoardOptions::default()), client)
+                .unwrap()
+        };
         let kept = || shared.0.len();
         let soon = || tokio::time::sleep(Duration::from_millis(1));
         let (first, second, other) = (client_of("ada"), client_of("ada"), client_of("bob"));

@@ -142,7 +142,7 @@ impl Core {
     pub(super) fn answer_from_server(&self, result: RawResult) -> Answer {
         match self.scope {
             EndpointTarget::Approved(_) => strip_failure_fields(&result),
-            EndpointTarget::Board | EndpointTarget::View(_) | EndpointTarget::Server(_) => Ok(result),
+            EndpointTarget::Board(_) | EndpointTarget::View(_) | EndpointTarget::Server(_) => Ok(result),
         }
     }
 

@@ -21,8 +21,8 @@ impl Gateway {
     pub fn for_board_with(board: Pegboard, sealer: Sealer) -> GatewayBuilder {
         let tokens = board.caller_tokens();
         let endpoints = BoardEndpoints::new(board, sealer);
-        let links = endpoints.sign_in_links();
+        let (links, options) = (endpoints.sign_in_links(), endpoints.options());
         let builder = GatewayBuilder::new(Arc::new(endpoints)).with_sign_in_links(links);
-        builder.caller_tokens(tokens)
+        builder.with_options(options).caller_tokens(tokens)
     }
 }

@@ -84,7 +84,9 @@ async fn serve_requests<S>(
             let stream = RewoundStream::new(direct.into_rest());
             Box::pin(serve_any_requests(stream, (arrival, peer), &activity, &site, closing)).await
         }
-        Some(DirectEnd::Closed) | None => Ok(()),
+        // A client that did not read was counted where that was found.
+        Some(DirectEnd::Closed) => return,
+        None => Ok(()),
     };
     match served {
         Err(error) => tracing::debug!(%error, "connection ended badly"),

@@ -26,9 +26,11 @@ use tokio_util::sync::CancellationToken;
 
 use super::{
     activity::Activity,
+    halt::Halt,
     listeners::Arrival,
     routes::Route,
     site::{Admission, Site, stopping},
+    traffic::PathLabel,
 };
 use crate::{
     door::TcpPeer,
@@ -89,14 +91,22 @@ enum NextHead {
     New(Box<PostHead>),
 }
 
+/// A head that was admitted.
+enum Admitted {
+    /// At this place among the known ones.
+    Known(usize),
+    /// For this request only. The token in it may be one that must not be kept.
+    Once(Box<KnownHead>),
+}
+
 /// What is left of a request that was answered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Rest {
     Nothing,
     /// It was answered before this many bytes of it were taken.
     Unread(usize),
-    /// It did not come in time.
-    Late,
+    /// The same, because they did not come in time.
+    Late(usize),
 }
 
 /// How serving a connection here has ended.
@@ -159,15 +169,13 @@ impl<S: AsyncRead + AsyncWrite + Unpin> DirectConnection<S> {
             };
             let busy = self.activity.begin();
             let (response, rest) = self.answer(next).await?;
-            let is_last = rest == Rest::Late || self.closing.is_cancelled();
+            let is_last = matches!(rest, Rest::Late(_)) || self.closing.is_cancelled();
             self.send(response, is_last).await?;
-            drop(busy);
-            if let Rest::Unread(length) = rest {
-                let time = if is_last { LINGER_TIME } else { BODY_TIME };
-                let closing = &self.closing;
-                let discarding = self.io.discard(length, || !is_last && closing.is_cancelled());
-                timeout(time, discarding).await.unwrap_or(Err(Gone))?;
+            if let Rest::Unread(length) | Rest::Late(length) = rest {
+                self.discard(length, is_last).await?;
             }
+            // What came meanwhile belonged to the request.
+            drop(busy);
             if is_last {
                 return Ok(DirectEnd::Closed);
             }
@@ -215,8 +223,8 @@ impl<S: AsyncRead + AsyncWrite + Unpin> DirectConnection<S> {
         })
     }
 
-    /// Decides about a head, and remembers it. Returns its place among the known ones, or why it is refused.
-    async fn admit(&mut self, mut head: PostHead) -> Result<Result<usize, Box<HttpResponse>>, Gone> {
+    /// Decides about a head, and remembers it if the decision holds for other requests.
+    async fn admit(&mut self, mut head: PostHead) -> Result<Result<Admitted, Box<HttpResponse>>, Gone> {
         if let Some(peer) = &self.peer {
             head.parts.extensions.insert(peer.clone());
         }
@@ -226,64 +234,80 @@ impl<S: AsyncRead + AsyncWrite + Unpin> DirectConnection<S> {
             Ok(admission) => admission,
             Err(refused) => return Ok(Err(refused)),
         };
+        let holds = self.site.still_admits(&admission);
         let known = KnownHead { head, admission };
+        if !holds {
+            return Ok(Ok(Admitted::Once(Box::new(known))));
+        }
         if self.known.len() < MAX_KNOWN {
             self.known.push(known);
-            return Ok(Ok(self.known.len() - 1));
+            return Ok(Ok(Admitted::Known(self.known.len() - 1)));
         }
-        let place = self.oldest;
+        let is_stale = |known: &KnownHead| !self.site.still_admits(&known.admission);
+        let place = self.known.iter().position(is_stale).unwrap_or(self.oldest);
         self.known[place] = known;
-        self.oldest = (place + 1) % MAX_KNOWN;
-        Ok(Ok(place))
+        if place == self.oldest {
+            self.oldest = (place + 1) % MAX_KNOWN;
+        }
+        Ok(Ok(Admitted::Known(place)))
     }
 
     /// Handles a request. What its head refuses is answered before its body comes.
     async fn answer(&mut self, next: Next) -> Result<(HttpResponse, Rest), Gone> {
         let Lengths { head, body } = next.lengths;
         let admitted = match next.head {
-            NextHead::Known(place) => Ok(place),
-            NextHead::New(head) => self.admit(*head).await?,
+            NextHead::Known(place) => Ok(Admitted::Known(place)),
+            NextHead::New(head) => {
+                let path = PathLabel::from_path(head.parts.uri.path());
+                self.admit(*head).await?.map_err(|refused| (path, refused))
+            }
         };
         let is_whole = self.io.read_what_is_there(head + body).await?;
-        let place = match admitted {
-            Ok(place) => place,
-            Err(refused) => return Ok((self.count_refused(*refused), Rest::Unread(head + body))),
+        let admitted = match admitted {
+            Ok(admitted) => admitted,
+            Err((path, refused)) => {
+                self.site.count_response(path, refused.status());
+                return Ok((*refused, Rest::Unread(head + body)));
+            }
+        };
+        let KnownHead { head: known, admission } = match &admitted {
+            Admitted::Known(place) => &self.known[*place],
+            Admitted::Once(known) => known,
+        };
+        let Route::Mcp(target) = Route::parse(known.parts.uri.path()) else {
+            return Err(Gone);
         };
         if !is_whole {
-            if let Some(refused) = self.site.refuse_message(&self.known[place].head.parts, body) {
-                return Ok((self.count_refused(refused), Rest::Unread(head + body)));
+            if let Some(refused) = self.site.refuse_message(admission, target, &known.parts, body) {
+                return Ok((refused, Rest::Unread(head + body)));
             }
-            if let Err(response) = Box::pin(self.read_body(head + body)).await? {
-                return Ok((self.count_refused(response), Rest::Late));
+            let reading = Box::pin(read_body(&mut self.io, &self.site.halt, head + body));
+            if let Err(late) = reading.await {
+                let response = late.response();
+                let refused = self.site.conclude_refusal(admission, &known.parts, response);
+                return match late {
+                    Late::Gone => Err(Gone),
+                    Late::Time | Late::Halted => Ok((refused, Rest::Late(head + body))),
+                };
             }
         }
         let body = self.io.take_body(head, body);
-        let KnownHead { head, admission } = &self.known[place];
-        let Route::Mcp(target) = Route::parse(head.parts.uri.path()) else {
-            return Err(Gone);
-        };
-        let handled = pin!(self.site.handle_message(admission, target, &head.parts, body));
+        let handled = pin!(self.site.handle_message(admission, target, &known.parts, body));
         Ok((self.io.until_gone(handled).await?, Rest::Nothing))
     }
 
-    /// Reads until the whole body is there. Returns a response if it does not come.
-    async fn read_body(&mut self, length: usize) -> Result<Result<(), HttpResponse>, Gone> {
-        let halt = &self.site.halt;
-        let reading = timeout(BODY_TIME, self.io.read_up_to(length, || halt.is_set()));
-        match reading.await {
-            Ok(Ok(true)) => Ok(Ok(())),
-            Ok(Ok(false)) => Ok(Err(stopping())),
-            Ok(Err(gone)) => Err(gone),
-            Err(_) => {
-                let detail = "the body took too long";
-                Ok(Err(problem(StatusCode::REQUEST_TIMEOUT, detail)))
+    /// Reads what is left of a request that was answered, so that the next one is found, or that the response is not lost.
+    async fn discard(&mut self, mut length: usize, is_last: bool) -> Result<(), Gone> {
+        let closing = &self.closing;
+        if !is_last {
+            let discarding = self.io.discard(&mut length, || closing.is_cancelled());
+            if timeout(BODY_TIME, discarding).await.unwrap_or(Err(Gone))? {
+                return Ok(());
             }
         }
-    }
-
-    fn count_refused(&self, response: HttpResponse) -> HttpResponse {
-        self.site.count_refused(response.status());
-        response
+        let discarding = self.io.discard(&mut length, || false);
+        timeout(LINGER_TIME, discarding).await.unwrap_or(Err(Gone))?;
+        Ok(())
     }
 
     /// Sends a response. What its body holds is kept until it was sent.
@@ -305,6 +329,40 @@ impl<S: AsyncRead + AsyncWrite + Unpin> DirectConnection<S> {
             }
         }
         self.io.send_all().await
+    }
+}
+
+/// Why a body has not come.
+#[derive(Clone, Copy, Debug)]
+enum Late {
+    /// The client has closed the connection.
+    Gone,
+    /// It took too long.
+    Time,
+    /// The time of the shutdown is over.
+    Halted,
+}
+
+impl Late {
+    fn response(self) -> HttpResponse {
+        match self {
+            Self::Gone => problem(StatusCode::BAD_REQUEST, "the body did not come"),
+            Self::Time => problem(StatusCode::REQUEST_TIMEOUT, "the body took too long"),
+            Self::Halted => stopping(),
+        }
+    }
+}
+
+/// Reads until the whole body is there.
+async fn read_body<S>(io: &mut ClientIo<S>, halt: &Halt, length: usize) -> Result<(), Late>
+where
+    S: AsyncRead + AsyncWrite + Unpin,
+{
+    match timeout(BODY_TIME, io.read_up_to(length, || halt.is_set())).await {
+        Ok(Ok(true)) => Ok(()),
+        Ok(Ok(false)) => Err(Late::Halted),
+        Ok(Err(Gone)) => Err(Late::Gone),
+        Err(_) => Err(Late::Time),
     }
 }
 

@@ -12,9 +12,10 @@ use std::{
 use arc_swap::{ArcSwap, ArcSwapOption};
 use axum::Router;
 use futures_util::future::BoxFuture;
-use http::Request;
-use pegboard::{config::ServeOAuth, credential::CallerTokens};
+use http::{Request, request::Parts};
+use pegboard::{Principal, View, config::ServeOAuth, credential::CallerTokens};
 use pegboard_base::sync::Mutex;
+use serde_json::Value;
 use tokio::{
     net::TcpListener,
     sync::{Semaphore, watch},
@@ -31,7 +32,8 @@ use super::{
     traffic::TrafficCounts,
 };
 use crate::{
-    door::{Caller, Door, Owner, ResourceServer, SiteCheck, Token, Tokens},
+    door::{AuthError, Authenticator, Caller, Door, Owner, ResourceServer, SiteCheck, Token, Tokens},
+    endpoints::BoardOptions,
     protocol::{Endpoint, Limits as EndpointLimits, Sealer, Service},
     sign_in::{PageAddress, SignInLinks},
     wire::{BodyLimit, Endpoints, HttpResponse, HttpWire, Limits, LinesWire, SseWire, WebSocketWire},
@@ -69,6 +71,8 @@ pub struct GatewayBuilder {
     requires_token: bool,
     owner: Option<Owner>,
     oauth: Option<ServeOAuth>,
+    authenticator: Option<Authenticator>,
+    options: BoardOptions,
     wire: Limits,
     in_flight: usize,
     listen: ListenLimits,
@@ -262,6 +266,8 @@ impl GatewayBuilder {
             requires_token: false,
             owner: None,
             oauth: None,
+            authenticator: None,
+            options: BoardOptions::default(),
             wire: Limits {
                 body: 4 * 1024 * 1024,
                 sessions: 1024,
@@ -317,6 +323,93 @@ impl GatewayBuilder {
     /// protected resource (RFC 9728) is served without one.
     pub fn oauth(mut self, oauth: ServeOAuth) -> Self {
         self.oauth = Some(oauth);
+        self
+    }
+
+    /// Tells who sends each request, in place of tokens: by a header, a cookie, a client certificate that a proxy names, or what a layer of the program
+    /// has put into the extensions of the request (with [`Gateway::router`]). Callers may use tools, and not change what runs.
+    ///
+    /// The principal owns what lasts longer than a request: sessions, caches, idempotency keys, handles and connections to remote servers.
+    ///
+    /// ```
+    /// # #[tokio::main]
+    /// # async fn main() -> std::io::Result<()> {
+    /// use pegboard::{Config, Pegboard, Principal};
+    /// use pegboard_gateway::{AuthError, Gateway};
+    ///
+    /// let gateway = Gateway::for_board(Pegboard::open(Config::new()))?
+    ///     .authenticate(|head| {
+    ///         Box::pin(async move {
+    ///             let session = head.headers.get("x-session").ok_or(AuthError::Unauthenticated)?;
+    ///             // Looked up in a database.
+    ///             match session.as_bytes() {
+    ///                 b"s3ss10n" => Ok(Principal::new("alice")),
+    ///                 _ => Err(AuthError::Unauthenticated),
+    ///             }
+    ///         })
+    ///     })
+    ///     .build();
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn authenticate<F>(mut self, authenticate: F) -> Self
+    where
+        F: for<'a> Fn(&'a Parts) -> BoxFuture<'a, Result<Principal, AuthError>> + Send + Sync + 'static,
+    {
+        self.authenticator = Some(Authenticator::new(authenticate));
+        self
+    }
+
+    /// Sets what each caller sees of the board, with the hooks, tools, budgets and [credentials](View::credentials) of the program. The gateway sets
+    /// the view's name, host and principal, and asks the client for approvals unless the view or the board has an approver. The function runs when a
+    /// client opens a session, and for clients without sessions when their principal comes first and after ten minutes without a request.
+    ///
+    /// Clients then have `/mcp` only: no paths of single servers and no views of the config, which would show more. For a gateway of a
+    /// [service](Gateway::for_service), which has no board, this has no meaning.
+    ///
+    /// ```
+    /// # #[tokio::main]
+    /// # async fn main() -> std::io::Result<()> {
+    /// use std::sync::Arc;
+    /// use pegboard::{Config, Credential, Credentials, Pegboard, Selection, View, credential::credentials};
+    /// use pegboard_gateway::Gateway;
+    ///
+    /// // Asked for the credential of each principal at each server.
+    /// let vault: Arc<dyn Credentials> = Arc::new(credentials(|request| {
+    ///     Box::pin(async move {
+    ///         let token = format!("token of {:?} for {}", request.principal, request.server);
+    ///         Ok(Credential::bearer(token))
+    ///     })
+    /// }));
+    /// let gateway = Gateway::for_board(Pegboard::open(Config::new()))?
+    ///     .view(move |caller| {
+    ///         let view = View::new().credentials(vault.clone());
+    ///         match caller.principal().is_some_and(|principal| principal.as_str() == "alice") {
+    ///             true => view,
+    ///             false => view.selection(Selection::new().tools("github", ["get_*", "list_*"])),
+    ///         }
+    ///     })
+    ///     .build();
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn view(self, view: impl Fn(&Caller) -> View + Send + Sync + 'static) -> Self {
+        self.options.set_view(view);
+        self
+    }
+
+    /// Sets how the gateway of a board introduces itself to clients, in place of Pegboard's name and version.
+    pub fn server_info(self, name: impl Into<String>, version: impl Into<String>) -> Self {
+        let info = [("name", name.into()), ("version", version.into())];
+        let info = info
+            .into_iter()
+            .map(|(key, value)| (key.to_owned(), Value::String(value)));
+        self.options.set_server_info(info.collect());
+        self
+    }
+
+    pub(super) fn with_options(mut self, options: BoardOptions) -> Self {
+        self.options = options;
         self
     }
 
@@ -410,12 +503,14 @@ impl GatewayBuilder {
     /// Builds the gateway.
     pub fn build(self) -> Gateway {
         let mut settings = self.settings;
-        settings.tokens = Tokens::new(self.tokens, self.requires_token || self.oauth.is_some());
+        let requires_token = self.requires_token || self.oauth.is_some() || self.authenticator.is_some();
+        settings.tokens = Tokens::new(self.tokens, requires_token);
         settings.tokens.set_owner(self.owner);
         settings.set_oauth(self.oauth.as_ref());
         let bodies = BodyLimit::new(self.wire.body);
         let site = Site {
             door: ArcSwap::from_pointee(settings.door()),
+            authenticator: self.authenticator,
             endpoints: self.endpoints,
             http: HttpWire::new(self.wire, bodies.clone()),
             sse: SseWire::new(self.wire.sessions, bodies.clone()),

@@ -31,7 +31,9 @@ use super::{
     traffic::{BUSY, PathLabel, TOO_LONG, Traffic, VIEW},
 };
 use crate::{
-    door::{self, AuthResult, Caller, Door, Origin, Rejection, RevocationWatch, Scope, TcpPeer, TokenFault},
+    door::{
+        self, AuthResult, Authenticator, Caller, Door, Origin, Rejection, RevocationWatch, Scope, TcpPeer, TokenFault,
+    },
     protocol::Endpoint,
     sign_in::SignInLinks,
     wire::{
@@ -74,6 +76,8 @@ impl Admission {
 /// What a gateway serves.
 pub(super) struct Site {
     pub(super) door: ArcSwap<Door>,
+    /// Tells who sends a request, in place of the door's tokens.
+    pub(super) authenticator: Option<Authenticator>,
     pub(super) endpoints: Arc<dyn Endpoints>,
     pub(super) http: HttpWire,
     pub(super) sse: SseWire,
@@ -177,18 +181,45 @@ impl Site {
             }
         });
         let response = self.finish(admission, asked, false, handled).await;
-        self.traffic.count_response(PathLabel::Mcp, response.status());
+        self.count_response(PathLabel::from_path(parts.uri.path()), response.status());
         response
     }
 
-    /// Refuses a posted message by its head and the length of its body, as [`Site::handle_message`] would.
-    pub(super) fn refuse_message(&self, head: &Parts, length: usize) -> Option<HttpResponse> {
-        self.http.refuse_post(&head.headers, length)
+    /// Refuses a posted message by its head and the length of its body as [`Site::handle_message`] would, and counts it.
+    pub(super) fn refuse_message(
+        &self,
+        admission: &Admission,
+        target: PathTarget<'_>,
+        head: &Parts,
+        length: usize,
+    ) -> Option<HttpResponse> {
+        let refused = match self.endpoint(target, &admission.caller) {
+            Ok(_) => self.http.refuse_post(&head.headers, length)?,
+            Err(refused) => *refused,
+        };
+        Some(self.conclude_refusal(admission, head, refused))
     }
 
-    /// Counts a message that was not handled.
-    pub(super) fn count_refused(&self, status: StatusCode) {
-        self.traffic.count_response(PathLabel::Mcp, status);
+    /// Completes the response to a posted message that is not handled, and counts it.
+    pub(super) fn conclude_refusal(
+        &self,
+        admission: &Admission,
+        head: &Parts,
+        mut response: HttpResponse,
+    ) -> HttpResponse {
+        let path = head.uri.path();
+        self.complete(
+            admission,
+            self.requested_url(head.headers.get(HOST), path),
+            &mut response,
+        );
+        self.count_response(PathLabel::from_path(path), response.status());
+        response
+    }
+
+    /// Counts a response.
+    pub(super) fn count_response(&self, path: PathLabel, status: StatusCode) {
+        self.traffic.count_response(path, status);
     }
 
     /// Decides about a request by its head: whether its origin is allowed, and whose it is. Also responds to requests that need no caller.
@@ -266,6 +297,8 @@ impl Site {
     pub(super) fn still_admits(&self, admission: &Admission) -> bool {
         let door = self.door.load();
         Arc::ptr_eq(&door, &admission.door)
+            // A program decides about each request.
+            && self.authenticator.is_none()
             // An access token may have to be verified again at any time.
             && !admission.caller.has_access_token
             && !door.tokens.may_expire()
@@ -313,26 +346,34 @@ impl Site {
             Ok(mut response) => {
                 let answers_call = response.extensions_mut().remove::<AnswersCall>().is_some();
                 response.body_mut().end_with(revoked, answers_call);
-                if admission.caller.has_access_token
-                    && response.status() == StatusCode::FORBIDDEN
-                    && let Some(challenge) = protected_resource::insufficient_scope_challenge(&self.door.load(), asked)
-                {
-                    response.headers_mut().insert(WWW_AUTHENTICATE, challenge);
-                }
                 response
             }
             // Nothing of these requests has run: their bodies have not come, or they call no tool.
             Err(Abort::Token) => self.reject_with_challenge(Rejection::Token, asked),
             Err(Abort::Halted) => stopping(),
         };
-        if let Some(origin) = &admission.origin {
-            cors::allow(origin.clone(), &mut response);
-        }
+        self.complete(admission, asked, &mut response);
         response
+    }
+
+    /// Adds the headers that depend on the caller and on where the request comes from.
+    fn complete(&self, admission: &Admission, asked: RequestedUrl<'_>, response: &mut HttpResponse) {
+        if admission.caller.has_access_token
+            && response.status() == StatusCode::FORBIDDEN
+            && let Some(challenge) = protected_resource::insufficient_scope_challenge(&self.door.load(), asked)
+        {
+            response.headers_mut().insert(WWW_AUTHENTICATE, challenge);
+        }
+        if let Some(origin) = &admission.origin {
+            cors::allow(origin.clone(), response);
+        }
     }
 
     /// The caller of a request.
     async fn authenticate(&self, arrival: Arrival, parts: &Parts) -> Result<Caller, Rejection> {
+        if let Some(authenticator) = &self.authenticator {
+            return authenticator.authenticate(parts).await;
+        }
         match arrival {
             // A process of the same user, and none of a server.
             Arrival::Local => Ok(self.door.load().tokens.authenticate_local(&parts.headers)),

@@ -79,11 +79,12 @@ pub(super) const BUSY: &str = "busy";
 pub(super) const VIEW: &str = "view";
 
 /// Why requests are refused before they are handled. The first ones are those of [`Rejection`](crate::door::Rejection).
-const REASONS: [&str; 12] = [
+const REASONS: [&str; 13] = [
     "host",
     "origin",
     "header",
     "no_token",
+    "program",
     "token",
     "oauth_token",
     "oauth_expired",

@@ -6,6 +6,7 @@ mod callers;
 mod client;
 mod direct;
 mod door;
+mod in_a_program;
 mod introspection;
 mod issuer;
 mod legacy;

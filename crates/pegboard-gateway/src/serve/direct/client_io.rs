@@ -12,8 +12,8 @@ use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
 /// The room for what is read at once. Most requests fit.
 const READ: usize = 4 * 1024;
 
-/// How much of further requests is read while one is handled.
-const MAX_AHEAD: usize = 64 * 1024;
+/// How much of further requests is read while one is handled. A client that has sent more and leaves is noticed when the response is sent.
+const MAX_AHEAD: usize = 8 * 1024;
 
 /// Up to this length what is sent is copied into one buffer: one write of one buffer costs less than one of several.
 const COPIED: usize = 16 * 1024;
@@ -36,6 +36,8 @@ pub(super) struct ClientIo<S> {
     read: BytesMut,
     /// What is to be sent next.
     unsent: Vec<u8>,
+    /// Whether the stream has failed, so that nothing more can be said to the client.
+    has_failed: bool,
 }
 
 impl<S: AsyncRead + AsyncWrite + Unpin> ClientIo<S> {
@@ -44,6 +46,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> ClientIo<S> {
             stream,
             read: BytesMut::new(),
             unsent: Vec::new(),
+            has_failed: false,
         }
     }
 
@@ -94,17 +97,18 @@ impl<S: AsyncRead + AsyncWrite + Unpin> ClientIo<S> {
         Ok(true)
     }
 
-    /// Reads this many bytes, which are of no use, unless `is_over` before they have come.
-    pub(super) async fn discard(&mut self, mut length: usize, is_over: impl Fn() -> bool) -> Result<(), Gone> {
+    /// Reads this many bytes, which are of no use, unless `is_over` before they have come. Returns whether they have come; what has not is left in
+    /// `length`.
+    pub(super) async fn discard(&mut self, length: &mut usize, is_over: impl Fn() -> bool) -> Result<bool, Gone> {
         loop {
-            let read = length.min(self.read.len());
+            let read = self.read.len().min(*length);
             self.read.advance(read);
-            length -= read;
-            if length == 0 {
-                return Ok(());
+            *length -= read;
+            if *length == 0 {
+                return Ok(true);
             }
             if !self.read_unless(&is_over).await? {
-                return Err(Gone);
+                return Ok(false);
             }
         }
     }
@@ -167,12 +171,20 @@ impl<S: AsyncRead + AsyncWrite + Unpin> ClientIo<S> {
 
     /// Closes the client's end as well.
     pub(super) async fn shut_down(&mut self) {
-        // A client that is gone needs to be told nothing.
-        let _ = self.stream.shutdown().await;
+        if !self.has_failed {
+            // A client that is gone needs to be told nothing.
+            let _ = self.stream.shutdown().await;
+        }
     }
 
     /// Sends what was pushed, then these bytes.
-    async fn send_with(&mut self, mut bytes: Bytes) -> Result<(), Gone> {
+    async fn send_with(&mut self, bytes: Bytes) -> Result<(), Gone> {
+        let sent = self.write(bytes).await;
+        self.has_failed |= sent.is_err();
+        Ok(sent?)
+    }
+
+    async fn write(&mut self, mut bytes: Bytes) -> io::Result<()> {
         let mut sent = 0;
         loop {
             let written = {
@@ -190,7 +202,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> ClientIo<S> {
                 .await?
             };
             if written == 0 {
-                return Err(Gone);
+                return Err(io::ErrorKind::WriteZero.into());
             }
             let of_unsent = written.min(self.unsent.len() - sent);
             sent += of_unsent;
@@ -198,8 +210,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> ClientIo<S> {
         }
         self.unsent.clear();
         self.unsent.shrink_to(READ);
-        self.stream.flush().await?;
-        Ok(())
+        self.stream.flush().await
     }
 
     /// Reads once. The end of the stream is an error, because it comes after the last request only.
@@ -210,7 +221,10 @@ impl<S: AsyncRead + AsyncWrite + Unpin> ClientIo<S> {
         match ready!(pin!(self.stream.read_buf(&mut self.read)).poll(cx)) {
             Ok(0) => Poll::Ready(Err(Gone)),
             Ok(_) => Poll::Ready(Ok(())),
-            Err(error) => Poll::Ready(Err(error.into())),
+            Err(error) => {
+                self.has_failed = true;
+                Poll::Ready(Err(error.into()))
+            }
         }
     }
 }

@@ -173,6 +173,49 @@ async fn what_its_head_refuses_is_answered_before_its_body_comes() {
 }
 
 #[tokio::test]
+async fn a_refusal_before_the_body_has_come_is_that_after_it() {
+    let origin = "https://app.example.com";
+    let server = start_with(|builder| builder.origins([origin.to_owned()])).await;
+    let text = text_of_call(1, "echo").replace("host: localhost", &format!("host: localhost\r\norigin: {origin}"));
+    for (from, to, status) in [
+        (JSON.1, "text/plain", 415),
+        (BOTH.1, "text/html", 406),
+        ("/mcp HTTP", "/mcp/none HTTP", 404),
+    ] {
+        let text = text.replace(from, to);
+        let (head, body) = text.split_at(text.find("\r\n\r\n").unwrap() + 4);
+        let (mut whole, mut split) = (connect(&server).await, connect(&server).await);
+        whole.write(text.as_bytes()).await;
+        split.write(head.as_bytes()).await;
+        let (whole, early) = (whole.response().await, split.response().await);
+        split.write(body.as_bytes()).await;
+        assert_eq!((whole.status, early.status), (status, status), "{to}");
+        let allowed = "access-control-allow-origin";
+        assert_eq!((whole.header(allowed), early.header(allowed)), (origin, origin), "{to}");
+    }
+}
+
+#[tokio::test]
+async fn a_connection_whose_request_was_refused_may_rest_like_others() {
+    let server = start().await;
+    let mut http = connect(&server).await;
+    http.write(head_of_call(500, JSON.1, "text/plain").as_bytes()).await;
+    assert_eq!(http.response().await.status, 415);
+    http.write(&[b'x'; 500]).await;
+    for _ in 0..100 {
+        tokio::task::yield_now().await;
+    }
+    tokio::time::pause();
+    // Longer than a head may take.
+    tokio::time::advance(std::time::Duration::from_secs(15)).await;
+    tokio::time::resume();
+    let response = http
+        .ask("POST", "/mcp", &modern_headers("echo"), &modern_call(2, "echo"))
+        .await;
+    assert_eq!((response.status, response.json()["id"].as_u64()), (200, Some(2)));
+}
+
+#[tokio::test]
 async fn a_head_that_has_not_come_holds_no_shutdown_up() {
     let server = start_with(|builder| builder.drain_time(std::time::Duration::from_secs(1000))).await;
     let mut http = connect(&server).await;
