@@ -51,6 +51,8 @@ mod self_protection;
 #[cfg(target_os = "linux")]
 mod server_handle;
 #[cfg(target_os = "linux")]
+mod socket_diag;
+#[cfg(target_os = "linux")]
 mod socket_table;
 #[cfg(target_os = "linux")]
 mod spawn_request;

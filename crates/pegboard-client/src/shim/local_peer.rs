@@ -166,19 +166,19 @@ mod linux {
         }
     }
 
-    /// Whether another program has a guard, and so may have a server with a sandbox.
+    /// Whether another program has a guard, and so may have a server with a sandbox. Of many connections that come at once, one looks, and the
+    /// others wait for what it finds.
     fn has_other_guard() -> bool {
         static NONE_AT: Mutex<Option<Instant>> = Mutex::new(None);
-        let is_recent = |at: &Instant| at.elapsed() < NO_GUARD_FOR;
-        if NONE_AT.lock().as_ref().is_some_and(is_recent) {
+        let asked = Instant::now();
+        let mut none_at = NONE_AT.lock();
+        if none_at.is_some_and(|at| at + NO_GUARD_FOR > asked) {
             return false;
         }
         let (own, now) = (std::process::id(), Instant::now());
         let is_other = |entry: &ProcessEntry| entry.parent != own && process_role::is_guard(entry.pid);
         let found = all().iter().any(is_other);
-        if !found {
-            *NONE_AT.lock() = Some(now);
-        }
+        *none_at = (!found).then_some(now);
         found
     }
 

@@ -1,9 +1,11 @@
-//! Finds a TCP connection in the table of the kernel.
+//! Finds a TCP connection among those of this machine.
 
 use std::{
     io::{BufRead as _, BufReader, Read as _},
     net::{IpAddr, SocketAddr},
 };
+
+use super::socket_diag;
 
 /// The most bytes of the kernel's table that are read.
 const MAX_TABLE: u64 = 64 << 20;
@@ -18,6 +20,11 @@ pub(super) struct SocketEntry {
 
 /// The socket at `peer` that is connected to `local`; `None` if no process has it open any more.
 pub(super) fn find(peer: SocketAddr, local: SocketAddr) -> Option<SocketEntry> {
+    socket_diag::find(peer, local).or_else(|| find_in_tables(peer, local))
+}
+
+/// The same by the tables of the kernel, which are there even where it does not answer questions.
+pub(super) fn find_in_tables(peer: SocketAddr, local: SocketAddr) -> Option<SocketEntry> {
     let lines = |table: &str| {
         let table = std::fs::File::open(table).ok()?;
         Some(BufReader::new(table.take(MAX_TABLE)).lines().map_while(Result::ok))
