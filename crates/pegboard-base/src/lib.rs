@@ -27,6 +27,7 @@ pub mod name;
 pub mod private_file;
 pub mod secret;
 pub mod sync;
+pub mod timestamp;
 
 /// A future on the heap that may move between threads: what the methods of a program's own hosts, hooks and credentials return.
 pub type BoxFuture<'a, T> = std::pin::Pin<Box<dyn Future<Output = T> + Send + 'a>>;

@@ -2,6 +2,7 @@
 
 mod event_fields;
 mod noise;
+mod plain_fields;
 mod server_logs;
 mod wire_trace;
 mod wire_watch;
@@ -102,6 +103,7 @@ pub(crate) fn start(global: &Global, output: &Output, uses: LogUse) -> Result<Se
     let lines = tracing_subscriber::fmt::layer()
         .with_ansi(false)
         .event_format(Plain)
+        .fmt_fields(plain_fields::PlainFields)
         .with_writer(LogWriter(output.clone()))
         .with_filter(filter);
     // A layer that is `None` would be interested in everything, and each call would pay for spans that nothing reads.
@@ -124,7 +126,7 @@ pub(crate) fn start(global: &Global, output: &Output, uses: LogUse) -> Result<Se
     Ok(logs)
 }
 
-/// Formats events as `level: server name=x: message key=value`, like our errors and warnings.
+/// Formats events as `level: supervisor server=x: message key=value`, like our errors and warnings.
 struct Plain;
 
 impl<S, N> FormatEvent<S, N> for Plain

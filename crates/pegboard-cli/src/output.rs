@@ -1,6 +1,7 @@
 //! Printing: data to stdout; messages, questions and the spinner to stderr.
 
 mod image;
+mod moment;
 mod out_file;
 mod pager;
 mod sanitize;
@@ -9,6 +10,7 @@ mod table;
 mod wrap;
 
 pub(crate) use image::Graphics;
+pub(crate) use moment::moment;
 pub(crate) use out_file::check_out;
 pub(crate) use sanitize::{clean, indent, is_hidden, one_line};
 pub(crate) use shell_word::{shell_word, single_quote};

@@ -66,7 +66,20 @@ impl Config {
 }
 
 impl ServerConfig {
-    /// Creates a server that is started as a child process.
+    /// Creates a server that is started as a child process, by its program and arguments.
+    ///
+    /// ```
+    /// # mod pegboard { pub use pegboard_config::*; }
+    /// use pegboard::ServerConfig;
+    ///
+    /// let time = ServerConfig::command("uvx", ["mcp-server-time"]);
+    /// assert_eq!(time.transport.kind(), "stdio");
+    /// ```
+    pub fn command<A: Into<String>>(program: impl Into<String>, args: impl IntoIterator<Item = A>) -> Self {
+        Self::stdio(Command::new(program).args(args))
+    }
+
+    /// Creates a server that is started as a child process, with an environment, a folder or limits of its own.
     ///
     /// ```
     /// # mod pegboard { pub use pegboard_config::*; pub use pegboard_config as config; pub use serde_json; }

@@ -6,7 +6,7 @@ use std::{
     time::Duration,
 };
 
-use jiff::Timestamp;
+use pegboard_base::timestamp::Timestamp;
 use serde_json::{Map, Value as Json};
 
 use super::{

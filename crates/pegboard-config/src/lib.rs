@@ -134,6 +134,9 @@ pub use transport::{
     Auth, ClientCert, Command, Endpoint, EnvPolicy, HeadersHelper, RemoteKind, Rlimits, Tls, Transport,
 };
 pub use tree::Format;
+#[cfg(feature = "yaml")]
+#[doc(hidden)]
+pub use tree::YamlScalar;
 #[doc(hidden)]
 pub use tree::json_options;
 pub use trust::{TrustError, TrustRecord, TrustStore};

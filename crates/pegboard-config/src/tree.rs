@@ -3,11 +3,15 @@
 mod json;
 mod lines;
 mod node;
+#[cfg(feature = "toml")]
 mod toml;
+#[cfg(feature = "yaml")]
 mod yaml;
 
 pub use json::json_options;
 pub(super) use node::{KeyValue, Location, Node, SyntaxError, Value};
+#[cfg(feature = "yaml")]
+pub use yaml::YamlScalar;
 
 use std::{fmt, path::Path};
 
@@ -59,21 +63,38 @@ pub(super) fn read(text: &str, format: Option<Format>) -> Result<Node, SyntaxErr
         ));
     }
     match format {
-        Some(Format::Toml) => toml::read(text),
-        Some(Format::Yaml) => yaml::read(text),
-        Some(Format::Json) => json::read(text),
+        Some(format) => reader(format)?(text),
         None => guess(text),
+    }
+}
+
+/// Reads a text in one format.
+type Read = fn(&str) -> Result<Node, SyntaxError>;
+
+/// How a format is read, unless it is not built in.
+fn reader(format: Format) -> Result<Read, SyntaxError> {
+    match format {
+        Format::Json => Ok(json::read),
+        #[cfg(feature = "toml")]
+        Format::Toml => Ok(toml::read),
+        #[cfg(feature = "yaml")]
+        Format::Yaml => Ok(yaml::read),
+        #[cfg(not(all(feature = "toml", feature = "yaml")))]
+        format => Err(SyntaxError::new(
+            Location::START,
+            format!(
+                "this program was built without configs in {format} (build it with the feature `{}` of the crate `pegboard`, or write JSON)",
+                format.to_string().to_lowercase()
+            ),
+        )),
     }
 }
 
 /// Tries the formats in order. If none parses, reports the error of the one that got furthest, as the most likely format.
 fn guess(text: &str) -> Result<Node, SyntaxError> {
     let mut furthest: Option<SyntaxError> = None;
-    for (format, read) in [
-        (Format::Json, json::read as fn(&str) -> Result<Node, SyntaxError>),
-        (Format::Toml, toml::read),
-        (Format::Yaml, yaml::read),
-    ] {
+    for format in [Format::Json, Format::Toml, Format::Yaml] {
+        let Ok(read) = reader(format) else { continue };
         match read(text) {
             // Any prose is valid YAML, but a config is a table or a list.
             Ok(node) if matches!(node.value, Value::Map(_) | Value::List(_) | Value::Null) => return Ok(node),

@@ -6,7 +6,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use jiff::Timestamp;
+use pegboard_base::timestamp::Timestamp;
 use serde::{Deserialize, Serialize};
 use serde_json::Value as Json;
 

@@ -51,20 +51,20 @@ pub(crate) async fn health(State(overview): State<Overview>, caller: Option<axum
         return refusal.into_response();
     }
     let status = overview.board.status();
-    let uptime = jiff::Timestamp::now().duration_since(overview.started_at);
+    let uptime = pegboard::Timestamp::now().duration_since(overview.started_at);
     let waits = overview.sign_in_waits();
     let mut document = json!({
         "status": word(&overview, &status, &waits),
         "version": env!("CARGO_PKG_VERSION"),
         "started_at": overview.started_at,
-        "uptime_s": uptime.as_secs().max(0),
+        "uptime_s": uptime.as_secs(),
     });
     if access::may_read_all(caller.as_deref()).is_ok() {
         let mut states: BTreeMap<&str, usize> = BTreeMap::new();
         for server in &status.servers {
             *states.entry(server.state.as_str()).or_default() += 1;
         }
-        let is_shown = |server: &&ServerStatus| is_troubled(server) || is_missing(server);
+        let is_shown = |server: &&ServerStatus| server.is_troubled() || is_missing(server);
         let troubled = status.servers.iter().filter(is_shown);
         let (waiting, troubled): (Vec<_>, Vec<_>) = troubled.partition(|server| waits.has(server));
         let rows = |servers: Vec<&ServerStatus>| -> Vec<Value> {
@@ -80,7 +80,7 @@ pub(crate) async fn health(State(overview): State<Overview>, caller: Option<axum
         if !waiting.is_empty() {
             document["servers"]["needs_auth"] = rows(waiting).into();
         }
-        let starting = |server: &&ServerStatus| server.state == ServerState::Connecting && !is_troubled(server);
+        let starting = |server: &&ServerStatus| server.state == ServerState::Connecting && !server.is_troubled();
         let starting: Vec<_> = status.servers.iter().filter(starting).collect();
         if !starting.is_empty() {
             document["servers"]["starting"] = rows(starting).into();
@@ -104,15 +104,6 @@ fn word(overview: &Overview, status: &BoardStatus, waits: &SignInWaits) -> &'sta
         "degraded"
     } else {
         "ready"
-    }
-}
-
-/// Whether a server has failed and has not been ready since. It may be tried once more just now.
-pub(crate) fn is_troubled(server: &ServerStatus) -> bool {
-    match server.state {
-        ServerState::Ready | ServerState::Idle | ServerState::Disabled => false,
-        ServerState::Connecting => server.last_error.is_some(),
-        _ => true,
     }
 }
 

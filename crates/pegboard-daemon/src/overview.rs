@@ -1,7 +1,7 @@
 //! [`Overview`]: what the routes for operators look at.
 
-use jiff::Timestamp;
 use pegboard::Pegboard;
+use pegboard::Timestamp;
 use pegboard_gateway::{Monitor, SignInLinks};
 
 use crate::{reloads::Reloads, sign_in_waits::SignInWaits};

@@ -3,7 +3,7 @@
 use std::{sync::Arc, time::Duration};
 
 use arc_swap::ArcSwap;
-use jiff::Timestamp;
+use pegboard::Timestamp;
 use pegboard::{ServerName, board::Applied};
 use tokio::{
     sync::{OwnedSemaphorePermit, Semaphore, mpsc, oneshot},

@@ -3,6 +3,16 @@
 //! A message takes the path `serve` → `door` → `wire` → `protocol` → a [`Service`], and its response the same way back. The endpoints
 //! of a board are services; a program can serve its own with the same wires.
 
+/// The programs in the guide for Rust programs are compiled with the tests.
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/guides/rust.md")]
+struct RustDoctests;
+
+/// The programs in the page for users of rmcp are compiled with the tests.
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/coming-from/rmcp.md")]
+struct RmcpDoctests;
+
 mod door;
 mod endpoints;
 mod protocol;

@@ -20,8 +20,8 @@ const ANYTHING: HeaderValue = HeaderValue::from_static("*/*");
 /// How a client connects.
 #[derive(Debug)]
 pub struct Settings {
-    /// TLS of connections to URLs with `https`. Its protocols decide about HTTP/2.
-    pub tls: ClientConfig,
+    /// TLS of connections to URLs with `https`. Its protocols decide about HTTP/2. Without it, such connections fail.
+    pub tls: Option<ClientConfig>,
     /// How long opening a connection may take.
     pub connect_timeout: Duration,
     /// How long an idle connection is kept.
@@ -32,9 +32,9 @@ pub struct Settings {
 
 impl Settings {
     /// Settings with this TLS, for connections that are kept for a few seconds.
-    pub fn new(tls: ClientConfig) -> Self {
+    pub fn new(tls: impl Into<Option<ClientConfig>>) -> Self {
         Self {
-            tls,
+            tls: tls.into(),
             connect_timeout: Duration::from_secs(10),
             idle_time: Duration::from_secs(3),
             addresses: None,

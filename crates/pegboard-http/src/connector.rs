@@ -54,14 +54,14 @@ pub(crate) struct Connector {
     origin: Uri,
     resolver: Resolver,
     tcp: HttpConnector<Resolver>,
-    tls: Arc<ClientConfig>,
+    tls: Option<Arc<ClientConfig>>,
     proxy: Option<Intercept>,
     limit: Duration,
 }
 
 impl Connector {
     /// Opens connections to the origin of a target. Its proxy is what the system says now.
-    pub(crate) fn new(target: &Target, tls: ClientConfig, resolver: Resolver, limit: Duration) -> Self {
+    pub(crate) fn new(target: &Target, tls: Option<ClientConfig>, resolver: Resolver, limit: Duration) -> Self {
         let mut tcp = HttpConnector::new_with_resolver(resolver.clone());
         tcp.enforce_http(false);
         tcp.set_nodelay(true);
@@ -80,7 +80,7 @@ impl Connector {
             origin,
             resolver,
             tcp,
-            tls: Arc::new(tls),
+            tls: tls.map(Arc::new),
             proxy,
             limit,
         }
@@ -111,7 +111,7 @@ impl Connector {
         };
         let mut stream: BoxedStream = Box::new(tcp.call(with_port(proxy.uri())?).await?);
         if proxy.uri().scheme() == Some(&Scheme::HTTPS) {
-            let mut tls = ClientConfig::clone(&self.tls);
+            let mut tls = ClientConfig::clone(self.tls()?);
             tls.alpn_protocols.clear();
             (stream, _) = encrypt(stream, Arc::new(tls), proxy.uri()).await?;
         }
@@ -168,12 +168,16 @@ impl Connector {
             .build()?)
     }
 
+    fn tls(&self) -> Result<&Arc<ClientConfig>, NoTls> {
+        self.tls.as_ref().ok_or(NoTls)
+    }
+
     /// Begins HTTP on a stream that leads to the origin, or to a proxy that takes its requests.
     async fn speak(&self, stream: BoxedStream, proxy: Option<ToProxy>) -> Result<Connection, BoxError> {
         if self.origin.scheme() != Some(&Scheme::HTTPS) {
             return speak_http1(stream, proxy).await;
         }
-        let (stream, protocol) = encrypt(stream, self.tls.clone(), &self.origin).await?;
+        let (stream, protocol) = encrypt(stream, self.tls()?.clone(), &self.origin).await?;
         match protocol.as_deref() {
             Some(HTTP2) => speak_http2(stream).await,
             _ => speak_http1(stream, None).await,
@@ -258,6 +262,11 @@ async fn speak_http2(stream: BoxedStream) -> Result<Connection, BoxError> {
     let user = Arc::default();
     Ok(Connection::Http2 { sender, user })
 }
+
+/// A connection needs TLS, and the client has no settings for it.
+#[derive(Debug, thiserror::Error)]
+#[error("this program was built without cryptography for TLS")]
+struct NoTls;
 
 /// A connector that hands out a stream that is open already.
 struct Opened<T>(Option<T>);

@@ -32,6 +32,7 @@ mod unchecked_schema;
 mod validate;
 #[cfg(feature = "validation")]
 mod validation_cost;
+#[cfg(feature = "yaml")]
 mod yaml;
 
 pub use arguments::Arguments;
@@ -162,6 +163,16 @@ impl From<Node> for ReadArguments {
     }
 }
 
+/// Reads YAML in which something is nested.
+#[cfg(feature = "yaml")]
+use yaml::parse_nested as nested_yaml;
+
+/// Without YAML, other forms are tried.
+#[cfg(not(feature = "yaml"))]
+fn nested_yaml(_text: &str) -> Option<Node> {
+    None
+}
+
 /// Reads the text in the first of these forms in which it parses: JSON object, other JSON, nested YAML, `key: value` pairs, plain text.
 fn cascade(text: &str) -> ReadArguments {
     let text = text.trim();
@@ -173,7 +184,7 @@ fn cascade(text: &str) -> ReadArguments {
         }
         Err(_) => {}
     }
-    let structured = yaml::parse_nested(text).or_else(|| key_value::read(text));
+    let structured = nested_yaml(text).or_else(|| key_value::read(text));
     structured
         .unwrap_or_else(|| Node::field(INPUT, Node::Text(text.to_owned())))
         .into()
@@ -210,7 +221,7 @@ fn parse_guided(text: &str, subschema: Subschema<'_>) -> ReadArguments {
     if let Some(read) = repair(text) {
         return read;
     }
-    let structured = yaml::parse_nested(text).or_else(|| key_value::parse_guided(text, subschema));
+    let structured = nested_yaml(text).or_else(|| key_value::parse_guided(text, subschema));
     structured.map_or_else(|| single(None), ReadArguments::from)
 }
 

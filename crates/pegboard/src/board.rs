@@ -108,6 +108,12 @@ impl Pegboard {
         self.0.registry.settle(Deadline::within(patience)).await;
     }
 
+    /// Waits until each server that starts with the board is ready or has failed, at most for `patience`. Unlike [`Pegboard::settle`], it starts
+    /// no lazy server: one that only users sign in to is left alone.
+    pub async fn settle_started(&self, patience: Duration) {
+        self.0.registry.settle_started(Deadline::within(patience)).await;
+    }
+
     /// Returns the current status: one row for each live server, with the view that owns it, if any.
     pub fn status(&self) -> BoardStatus {
         self.report().read_status()
@@ -162,11 +168,13 @@ impl Pegboard {
 
     /// The views and the settings of the gateway in the config that was opened or applied last. Reading them takes no lock, and the snapshot
     /// does not change: [`Pegboard::apply`] publishes another one.
+    #[doc(hidden)]
     pub fn gateway_settings(&self) -> Arc<GatewaySettings> {
         self.0.gateway.load()
     }
 
     /// Waits until the settings of the gateway are other ones than `known`, and returns them. Cancel-safe.
+    #[doc(hidden)]
     pub async fn gateway_settings_after(&self, known: &Arc<GatewaySettings>) -> Arc<GatewaySettings> {
         self.0.gateway.wait_for_other(known).await
     }
@@ -196,6 +204,7 @@ impl Pegboard {
     }
 
     /// The tokens of callers for servers whose config exchanges them (RFC 8693). A gateway fills it.
+    #[doc(hidden)]
     pub fn caller_tokens(&self) -> CallerTokens {
         self.0.factory.caller_tokens.clone()
     }
@@ -216,6 +225,7 @@ impl Pegboard {
     /// Whether a large message of a server waits for room among the messages that are buffered (`max_buffered`), so that nothing is read from
     /// that server, or results that were [handed over](Self::hand_over) have taken all of their room. Whoever keeps results for clients that do
     /// not read them should drop those then.
+    #[doc(hidden)]
     pub fn is_short_of_buffers(&self) -> bool {
         let budget = &self.0.factory.budget;
         budget.is_short() || budget.is_full_of_results()
@@ -224,6 +234,7 @@ impl Pegboard {
     /// Notes that a client takes over a [forwarded result](crate::forward::ForwardedResult::into_bytes), however long it takes to read it: the
     /// result no longer takes the room that its server has for messages. Such results may have half of `max_buffered` together; one more keeps
     /// the room of its server.
+    #[doc(hidden)]
     pub fn hand_over(&self, result: &[u8]) {
         self.0.factory.budget.hand_over(result);
     }
@@ -290,6 +301,7 @@ impl Pegboard {
 
     /// Records that a change begins if the audit log is `required`, and fails if the log cannot be written: then the change should not be made.
     /// Does nothing without a required log.
+    #[doc(hidden)]
     pub async fn begin_change(&self, change: &AdminChange) -> Result<(), Failure> {
         match &self.0.views.audit {
             Some(log) => log.begin(|| AuditEntry::change(change.clone())).await,
@@ -298,6 +310,7 @@ impl Pegboard {
     }
 
     /// Records a change that a person or a program has asked for in the audit log, if the board has one. It does not wait for the disk.
+    #[doc(hidden)]
     pub fn record_change(&self, change: AdminChange) {
         if let Some(log) = &self.0.views.audit {
             log.record(AuditEntry::change(change));

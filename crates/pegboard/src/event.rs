@@ -12,7 +12,7 @@ use std::{
 };
 
 use futures_util::Stream;
-use jiff::Timestamp;
+use pegboard_base::timestamp::Timestamp;
 use serde::{Deserialize, Serialize};
 use tokio::sync::{broadcast, watch};
 

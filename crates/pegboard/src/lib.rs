@@ -3,23 +3,14 @@
 //!
 //! ```
 //! use std::time::Duration;
-//! use pegboard::{Config, Env, Format, Pegboard, ToolCall};
+//! use pegboard::{Config, Pegboard, ServerConfig};
 //! use serde_json::json;
 //!
 //! # #[tokio::main]
 //! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
-//! let text = r#"
-//!     [servers.time]
-//!     command = "uvx"
-//!     args = ["mcp-server-time"]
-//!     start = "lazy"
-//! "#;
-//! let loaded = Config::from_text(text, Format::Toml, &Env::process());
-//! for problem in &loaded.problems {
-//!     eprintln!("{problem}");
-//! }
-//!
-//! let board = Pegboard::open(loaded.config);
+//! let time = ServerConfig::command("uvx", ["mcp-server-time"]);
+//! # let time = time.start(pegboard::config::Start::Lazy);
+//! let board = Pegboard::open(Config::new().server("time", time)?);
 //! # let fake = pegboard_testkit::FakeServer::new("time")
 //! #     .tool(pegboard_testkit::Tool::new("get_current_time").answers_text("noon"));
 //! # let (_first, handle) = fake.connect();
@@ -27,15 +18,13 @@
 //! #     let (read, write) = tokio::io::split(handle.connect());
 //! #     (Box::new(read) as pegboard::in_process::ByteSource, Box::new(write) as pegboard::in_process::ByteSink)
 //! # };
-//! # let name = pegboard::ServerName::parse("time")?;
-//! # let board = Pegboard::builder(Config::default()).in_process(name, dial).open();
+//! # let board = Pegboard::builder(Config::new()).in_process("time", dial).open();
 //! let tools = board.toolset();
-//! for tool in tools.list(Duration::from_secs(30)).await.tools {
+//! for tool in tools.list(Duration::from_secs(30)).await {
 //!     println!("{}", tool.name); // time__get_current_time
 //! }
 //!
-//! let call = ToolCall::new("time.get_current_time").arguments(json!({"timezone": "UTC"}));
-//! let reply = tools.call(call).await;
+//! let reply = tools.call(("time.get_current_time", json!({"timezone": "UTC"}))).await;
 //! println!("{}", reply.text());
 //! # assert_eq!(reply.text(), "noon");
 //!
@@ -44,129 +33,55 @@
 //! # }
 //! ```
 //!
-//! # Concepts
+//! # Nine names
 //!
-//! * [`Config`] lists the servers and how to reach them. It is read from TOML, YAML or JSON in the formats that other MCP hosts use.
+//! * [`Config`] lists the servers and how to reach them. It is written in code, or read from TOML, YAML or JSON in the formats that other MCP
+//!   hosts use.
+//! * [`ServerConfig`] is one server: a command, a URL, or code in the same process.
 //! * [`Pegboard`] owns the servers. They start concurrently in the background, and a broken one does not affect the others.
-//! * [`Toolset`] is one agent's view: [`Toolset::list`] and [`Toolset::call`].
-//! * [`Reply`] is the record of one call, and its [`Outcome`] says how it ended: [`Outcome::Done`], [`Outcome::ToolFailed`],
-//!   [`Outcome::Refused`] (nothing ran) or [`Outcome::Lost`] (it may have run). Every call gets a reply.
-//! * [`View`] configures a toolset: which tools it has, under which names, and how its calls and results are processed.
-//! * [`Provider`] is the vendor of a model's API. It formats tool definitions for that API, parses the model's calls and formats the results.
-//! * [`NativeTools`] are Rust functions that are called like the tools of servers, on the board or in one view.
-//! * [`Hook`] sees every call of a view and its reply, and may change or refuse them; [`Approver`] asks a person first.
-//! * [`Embedder`](toolset::Embedder) enables semantic search for tools.
-//! * [`Summariser`](summary::Summariser) writes summaries of long results; [`ChatModel`](summary::ChatModel) is one over HTTP.
-//! * [`Selection`] and [`Grants`] say what a view, or a single call, may use of the board.
-//! * [`Host`] answers requests of servers to the program: elicitation, sampling, roots.
-//! * [`TaskHandle`](task::TaskHandle) is a call that its server runs in the background.
-//! * [`Event`] reports what happens on the board, for logs and dashboards: [`Pegboard::events`].
-//! * [`ToolExecutor`] is the trait that an agent loop needs. [`ChainedTools`](toolset::ChainedTools) joins a program's own executor with a toolset, and [`StubTools`](testing::StubTools)
-//!   replaces a toolset in tests.
-//! * [`Dialer`](in_process::Dialer) opens the connection to a server in this process, or over a transport of your own.
+//! * [`View`] says what one agent gets: which tools, under which names, for which model and user, and how its calls and results are processed.
+//! * [`Toolset`] is an open view: [`Toolset::list`] and [`Toolset::call`].
+//! * [`ToolCall`] is a call with more than a name and arguments: a time limit, an idempotency key, a selection.
+//! * [`Reply`] is the record of one call. Every call gets one. [`Reply::into_result`] and [`Reply::json`] turn it into a `Result`.
+//! * [`Outcome`] says how the call ended: [`Outcome::Done`], [`Outcome::ToolFailed`], [`Outcome::Refused`] (nothing ran) or
+//!   [`Outcome::Lost`] (it may have run).
+//! * [`Provider`] is the vendor of a model's API. It formats tool definitions for that API, parses the model's calls and formats the replies.
 //!
-//! The folder `examples` has complete programs: one server, an agent's loop, a web service with many users, tools in the same process, servers that
-//! come and go, tests of an agent, summaries, approval.
-//!
-//! # What an agent may use
-//!
-//! A view sees everything until something narrows it: filters of the config or of the view, a [`Selection`], or [`Grants`]. Listings and calls
-//! follow the same rules, so a tool that is not listed cannot be called.
+//! An agent's loop needs no others:
 //!
 //! ```
-//! use pegboard::{Grants, Selection, ToolCall, View};
+//! use std::time::Duration;
+//! use pegboard::{Outcome, Pegboard, Provider, View};
+//! use serde_json::{Value, json};
 //!
-//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
-//! // For one task: all of `k8s`, and the reading tools of `argocd`.
-//! let selection = Selection::new().server("k8s").tools("argocd", ["get_*", "list_*"]);
-//! let view = View::new().selection(selection.clone());
-//! // Or for one call, in place of the view's.
-//! let call = ToolCall::new("argocd.get_app").selection(selection);
-//! // The grants of a user. Without a grant nothing is visible.
-//! let view = View::new().grants(Grants::new().server("k8s"));
-//! # Ok(())
+//! # async fn ask(_: &[Value], _: &[Value]) -> Result<Value, std::io::Error> {
+//! #     Ok(json!({"role": "assistant", "content": "noon"}))
 //! # }
-//! ```
-//!
-//! # More tools than a model should see
-//!
-//! With [`View::tool_budget`], if the definitions of all tools would take more tokens than the budget, the model gets tools that find,
-//! describe and call the others instead.
-//! Programs can search with [`Toolset::find`], or with [`Toolset::search`] if an [`Embedder`](toolset::Embedder) is set.
-//!
-//! # Resources and subscriptions
-//!
-//! ```
-//! # use std::time::Duration;
-//! # use pegboard::{Failure, Toolset};
-//! async fn watch(tools: &Toolset) -> Result<(), Failure> {
-//!     for resource in tools.resources(Duration::from_secs(30)).await.resources {
-//!         println!("{}", resource.uri);
-//!     }
-//!     // Renewed automatically in every session, until it is dropped.
-//!     let mut news = tools.subscribe("docs", "file:///notes.md").await?;
-//!     while news.changed().await {
-//!         for contents in tools.read_resource("docs", news.uri()).await? {
-//!             println!("{}", contents.text().unwrap_or("(no text)"));
+//! async fn run(board: &Pegboard, task: &str) -> Result<Value, std::io::Error> {
+//!     let tools = board.toolset_with(View::new().provider(Provider::OpenAi));
+//!     let definitions = tools.list(Duration::from_secs(30)).await.definitions();
+//!     let mut messages = vec![json!({"role": "user", "content": task})];
+//!     loop {
+//!         let said = ask(&messages, &definitions).await?; // the model's API
+//!         let calls = Provider::OpenAi.tool_calls(&said);
+//!         if calls.is_empty() {
+//!             return Ok(said);
 //!         }
-//!     }
-//!     Ok(())
-//! }
-//! ```
-//!
-//! [`Toolset::prompts`], [`Toolset::complete`] and [`Toolset::events`] give access to the prompts, completions and notifications of servers.
-//!
-//! # Long-running calls
-//!
-//! ```
-//! # use std::time::Duration;
-//! # use pegboard::{Reply, ToolCall, Toolset};
-//! async fn report(tools: &Toolset) -> Reply {
-//!     match tools.start(ToolCall::new("reports.yearly")).await {
-//!         Ok(mut task) => {
-//!             // An error while the task runs; the same reply each time after it has ended.
-//!             let reply = task.result(Duration::from_secs(5)).await;
-//!             if !reply.is_error() {
-//!                 return reply;
+//!         let replies = tools.call_all(calls).await;
+//!         for reply in &replies {
+//!             if let Outcome::Lost(_) = reply.outcome {
+//!                 eprintln!("{} may have run", reply.name);
 //!             }
-//!             task.result(Duration::from_secs(3600)).await
 //!         }
-//!         Err(reply) => *reply, // It was not started, and this says why.
+//!         messages.push(said);
+//!         messages.extend(Provider::OpenAi.tool_messages(&replies)); // failures too, so that the model can react
 //!     }
 //! }
 //! ```
 //!
-//! [`Toolset::call`] waits for tasks by itself. [`Toolset::task`] resumes one by its id.
-//!
-//! # Requests of servers to the program
-//!
-//! ```
-//! use pegboard::{BoxFuture, Config, Host, Pegboard, host::{ElicitAnswer, Elicitation, HostContext}};
-//!
-//! struct Console;
-//!
-//! impl Host for Console {
-//!     fn offers_elicitation(&self) -> bool {
-//!         true
-//!     }
-//!
-//!     fn elicit<'a>(
-//!         &'a self,
-//!         context: HostContext<'a>,
-//!         question: Elicitation,
-//!     ) -> BoxFuture<'a, ElicitAnswer> {
-//!         Box::pin(async move {
-//!             println!("{} asks: {}", context.server, question.message);
-//!             ElicitAnswer::Decline
-//!         })
-//!     }
-//! }
-//!
-//! let builder = Pegboard::builder(Config::default()).host(Console);
-//! ```
-//!
-//! Servers are offered only the capabilities that the host declares; without a host, none. [`HostContext`](host::HostContext) names the call, its view and its
-//! [`Principal`]. In a service with many users, [`View::host`] sets a host for each view, so that every user is asked for their own calls only.
+//! Everything else is in the module that its name says: [`in_process`] for native tools and servers in this program, [`host`] for servers that
+//! ask the program, [`hook`] and [`approval`] around calls, [`credential`], [`filter`], [`watch`], [`task`], [`metrics`], [`testing`].
+//! The folder `examples` has complete programs, and the book has a chapter for Rust programs.
 //!
 //! # Features
 //!
@@ -180,6 +95,11 @@
 //!   arguments is checked, types are not converted, and calls are refused where the config says `call_arguments = "strict"`, or
 //!   `output_check = "error"` for a tool with an output schema.
 //! * `websocket`: servers over WebSocket.
+//! * `rustls-ring`: the cryptography of TLS, unless the program has installed another `CryptoProvider` of rustls: that is used then. Nothing is
+//!   installed for the rest of the program. With `rustls-aws-lc` in its place it is that of `aws-lc-rs`. With neither, and nothing installed,
+//!   servers over HTTPS say what is missing.
+//! * `toml`, `yaml`: configs in these formats; those in JSON are always read. `yaml` also reads what models write as YAML into arguments.
+//! * `native-roots`: the root certificates of the operating system. Without it only the authorities in `tls.ca` are trusted.
 //!
 //! `oauth`, `schemars` and `rmcp` are off by default. `oauth` adds sign-in at the authorization servers of remote servers; it turns on `http`. `schemars` adds native tools whose argument schemas are derived from types. `rmcp` adds the module `rmcp`: handlers and transports of rmcp, the official SDK, as servers, a toolset as a handler, and
 //! conversions between the types of both crates.
@@ -188,7 +108,7 @@
 //!
 //! # Types of other crates
 //!
-//! JSON is [`serde_json`]'s `Value` and `Map`, a time is a [`jiff`] `Timestamp`, [`SafeUrl::expose`](config::SafeUrl::expose) returns a [`url`] `Url`, and a forwarded result is [`bytes`]' `Bytes`; these crates
+//! JSON is [`serde_json`]'s `Value` and `Map`, [`SafeUrl::expose`](config::SafeUrl::expose) returns a [`url`] `Url`, and a forwarded result is [`bytes`]' `Bytes`; these crates
 //! are exported here. [`ToolCall::progress`] takes a channel of tokio, which the program runs on anyway, and streams implement `Stream` of
 //! `futures-core`.
 //!
@@ -201,6 +121,9 @@
 //!   that are loaded or compiled once (TLS roots, patterns, the random number in fences), and whether [`shim()`] was called.
 //! * When the last clone of a board and its toolsets is dropped, its servers end with everything they started. With [`shim()`] as
 //!   the first line of `main` they also end when the program is killed.
+
+// Documentation that is built on docs.rs, with a nightly compiler, names the feature that an item needs.
+#![cfg_attr(docsrs, feature(doc_cfg))]
 
 /// The programs in the README are compiled with the tests.
 #[cfg(doctest)]
@@ -239,7 +162,7 @@ pub mod toolset;
 // Crates whose types are in signatures: a program can use them without a dependency of its own and in the same version.
 #[cfg(feature = "schemars")]
 pub use schemars;
-pub use {bytes, jiff, serde_json, url};
+pub use {bytes, serde_json, url};
 
 /// How a call's arguments are read from a model's text, and their errors.
 pub mod args {
@@ -297,6 +220,21 @@ pub mod diagnosis {
 }
 
 /// What a view or a single call may use, by globs.
+///
+/// A view sees everything until something narrows it: filters of the config or of the view, a [`Selection`], or [`Grants`]. Listings and calls
+/// follow the same rules, so a tool that is not listed cannot be called.
+///
+/// ```
+/// use pegboard::{Grants, Selection, ToolCall, View};
+///
+/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// // For one task: all of `k8s`, and the reading tools of `argocd`.
+/// let selection = Selection::new().server("k8s").tools("argocd", ["get_*", "list_*"]);
+/// let view = View::new().selection(selection.clone());
+/// // Or for one call, in place of the view's.
+/// let call = ToolCall::new("argocd.get_app").selection(selection);
+/// // The grants of a user. Without a grant nothing is visible.
+/// let view = View::new().grants(Grants::new().server("k8s"));
 pub mod filter {
     #[doc(inline)]
     pub use pegboard_tools::filter::{BadSelection, Selected, Selection};
@@ -342,6 +280,7 @@ pub mod approval {
 }
 
 /// Results of servers as bytes, for gateways: [`Toolset::forward_call`] and [`Toolset::forward`].
+#[doc(hidden)]
 pub mod forward {
     pub use crate::call::{Forwarded, Forwarding};
     #[doc(inline)]
@@ -359,6 +298,34 @@ pub mod hook {
 }
 
 /// The program's answers to requests of servers: elicitation, sampling and roots.
+///
+/// ```
+/// use pegboard::{BoxFuture, Config, Host, Pegboard, host::{ElicitAnswer, Elicitation, HostContext}};
+///
+/// struct Console;
+///
+/// impl Host for Console {
+///     fn offers_elicitation(&self) -> bool {
+///         true
+///     }
+///
+///     fn elicit<'a>(
+///         &'a self,
+///         context: HostContext<'a>,
+///         question: Elicitation,
+///     ) -> BoxFuture<'a, ElicitAnswer> {
+///         Box::pin(async move {
+///             println!("{} asks: {}", context.server, question.message);
+///             ElicitAnswer::Decline
+///         })
+///     }
+/// }
+///
+/// let builder = Pegboard::builder(Config::default()).host(Console);
+/// ```
+///
+/// Servers are offered only the capabilities that the host declares; without a host, none. [`HostContext`](host::HostContext) names the call, its view and its
+/// [`Principal`]. In a service with many users, [`View::host`] sets a host for each view, so that every user is asked for their own calls only.
 pub mod host {
     #[doc(inline)]
     pub use pegboard_client::session::{
@@ -384,10 +351,36 @@ pub mod summary {
 }
 
 /// Calls that servers run in the background.
+///
+/// ```
+/// # use std::time::Duration;
+/// # use pegboard::{Reply, ToolCall, Toolset};
+/// async fn report(tools: &Toolset) -> Reply {
+///     match tools.start(ToolCall::new("reports.yearly")).await {
+///         Ok(mut task) => {
+///             // An error while the task runs; the same reply each time after it has ended.
+///             let reply = task.result(Duration::from_secs(5)).await;
+///             if !reply.is_error() {
+///                 return reply;
+///             }
+///             task.result(Duration::from_secs(3600)).await
+///         }
+///         Err(reply) => *reply, // It was not started, and this says why.
+///     }
+/// }
+/// ```
+///
+/// [`Toolset::call`] waits for tasks by itself. [`Toolset::task`] resumes one by its id.
 pub mod task {
     pub use crate::call::TaskHandle;
     #[doc(inline)]
     pub use pegboard_client::session::{TaskState, TaskStatus};
+}
+
+/// Moments of the wall clock.
+pub mod time {
+    #[doc(inline)]
+    pub use pegboard_base::timestamp::{BadTimestamp, Timestamp};
 }
 
 /// Replacements for a [`Toolset`] in tests of agents.
@@ -396,6 +389,26 @@ pub mod testing {
 }
 
 /// Notifications of servers: log messages, progress, changed resources and catalogues.
+///
+/// ```
+/// # use std::time::Duration;
+/// # use pegboard::{Failure, Toolset};
+/// async fn watch(tools: &Toolset) -> Result<(), Failure> {
+///     for resource in tools.resources(Duration::from_secs(30)).await.resources {
+///         println!("{}", resource.uri);
+///     }
+///     // Renewed automatically in every session, until it is dropped.
+///     let mut news = tools.subscribe("docs", "file:///notes.md").await?;
+///     while news.changed().await {
+///         for contents in tools.read_resource("docs", news.uri()).await? {
+///             println!("{}", contents.text().unwrap_or("(no text)"));
+///         }
+///     }
+///     Ok(())
+/// }
+/// ```
+///
+/// [`Toolset::prompts`], [`Toolset::complete`] and [`Toolset::events`] give access to the prompts, completions and notifications of servers.
 pub mod watch {
     pub use crate::server::CatalogChange;
     #[doc(inline)]
@@ -419,6 +432,7 @@ pub use pegboard_base::{
     hint::Hint,
     name::{NameStyle, ServerName},
     secret::Secret,
+    timestamp::Timestamp,
 };
 #[doc(inline)]
 pub use pegboard_client::{

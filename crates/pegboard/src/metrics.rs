@@ -8,9 +8,13 @@
 mod board_counters;
 mod counters;
 mod histogram;
+mod prometheus;
 mod snapshot;
 
 pub(crate) use board_counters::BoardCounters;
 pub(crate) use counters::ServerCounters;
 pub use histogram::{Bucket, Histogram};
+// For the daemon, which adds metrics of its own to those of its board.
+#[doc(hidden)]
+pub use prometheus::{BOARD_FAMILIES, Family, FamilyType, MetricsPage, number, write_metrics, write_status};
 pub use snapshot::{CallMetrics, Metrics, ServerMetrics};

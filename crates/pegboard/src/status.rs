@@ -1,6 +1,6 @@
 //! Status snapshots of a server and of the whole board: plain values to print or serialise.
 
-use jiff::Timestamp;
+use pegboard_base::timestamp::Timestamp;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
@@ -124,6 +124,18 @@ pub struct ServerStatus {
     /// Its connections, if it has several.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub pool: Option<PoolStatus>,
+}
+
+impl ServerStatus {
+    /// Returns whether it has failed and has not been ready since. It may be tried once more just now.
+    #[doc(hidden)]
+    pub fn is_troubled(&self) -> bool {
+        match self.state {
+            State::Ready | State::Idle | State::Disabled => false,
+            State::Connecting => self.last_error.is_some(),
+            _ => true,
+        }
+    }
 }
 
 fn is_zero(count: &usize) -> bool {

@@ -1,4 +1,8 @@
 //! One agent's view of the board: the tools, resources and prompts that the agent can use, and its calls.
+//!
+//! With [`View::tool_budget`](crate::View::tool_budget), if the definitions of all tools would take more tokens than the budget, the model gets
+//! tools that find, describe and call the others instead. Programs can search with [`Toolset::find`], or with [`Toolset::search`] if an
+//! [`Embedder`] is set.
 
 mod batch;
 mod builtin_definitions;

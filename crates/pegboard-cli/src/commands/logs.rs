@@ -17,7 +17,7 @@ use super::{
 use crate::{
     exit::Exit,
     logging::{LogLine, LogUse, ServerLogs},
-    output::{Report, clean, one_line},
+    output::{Report, clean, moment, one_line},
     settings::{Complaint, Settings},
 };
 
@@ -214,7 +214,7 @@ fn report_new_lines(context: &Context<'_>, lines: &[LogLine]) -> Report {
 }
 
 fn text(line: &LogLine) -> String {
-    let at = line.at.strftime("%H:%M:%S%.3f");
+    let at = moment(line.at, "%H:%M:%S%.3f");
     let level = line.level.map_or("stderr", LogLevel::as_str);
     let logger = line.logger.as_deref().map(|logger| format!("{}: ", one_line(logger)));
     format!("{at} {level:<9} {}{}\n", logger.unwrap_or_default(), layout(&line.text))
@@ -237,7 +237,7 @@ mod tests {
     fn the_layout_of_a_text_is_kept_and_control_characters_are_not() {
         let line = LogLine {
             number: 1,
-            at: jiff::Timestamp::UNIX_EPOCH,
+            at: pegboard::Timestamp::UNIX_EPOCH,
             level: None,
             logger: None,
             text: "  File \"a.py\", line 1\n    x =  1\u{1b}[2J\r\n    \t^\n".to_owned(),

@@ -390,7 +390,7 @@ fn table(pinned: &[PinnedServer]) -> String {
         for (name, pin) in tools.chain(instructions) {
             let by = if pin.accepted { "a person" } else { "first listing" };
             let hash: String = pin.hash.to_string().chars().take(12).collect();
-            let at = pin.at.strftime("%Y-%m-%d %H:%M").to_string();
+            let at = output::moment(pin.at, "%Y-%m-%d %H:%M");
             let name = format!("{}.{name}", server.server);
             table.row([one_line(&name), at, by.to_owned(), hash, one_line(&server.shown)]);
         }

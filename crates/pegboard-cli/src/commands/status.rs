@@ -296,7 +296,7 @@ async fn tokens() -> TokenStore {
 }
 
 fn config_warnings(settings: &Settings) -> impl Iterator<Item = Value> {
-    let now = jiff::Timestamp::now();
+    let now = pegboard::Timestamp::now();
     let note = settings.demo_note().map(move |note| {
         json!({
             "id": "config:demo",

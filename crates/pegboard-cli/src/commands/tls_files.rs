@@ -92,7 +92,7 @@ fn is_readable_by_others(_: &Path) -> bool {
 }
 
 fn expiry_warning(path: &Path, expires: SystemTime, now: SystemTime) -> Option<String> {
-    let at = jiff::Timestamp::try_from(expires).ok()?;
+    let at = pegboard::Timestamp::from(expires);
     let path = path.display();
     match expires.duration_since(now) {
         Err(_) => Some(format!(

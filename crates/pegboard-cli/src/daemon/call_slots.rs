@@ -14,7 +14,7 @@ use std::{
 };
 
 use pegboard::{
-    jiff::Timestamp,
+    Timestamp,
     journal::{CallJournal, JournalEntry, JournalProblem},
 };
 use pegboard_base::sync::Mutex;

@@ -88,7 +88,7 @@ impl fmt::Display for Unfinished {
             write!(f, " by {principal}")?;
         }
         let started = i64::try_from(self.started_unix_ms).ok();
-        if let Some(started) = started.and_then(|at| jiff::Timestamp::from_millisecond(at).ok()) {
+        if let Some(started) = started.and_then(pegboard::Timestamp::from_millisecond) {
             write!(f, ", sent at {started},")?;
         }
         f.write_str(" was in flight when the daemon was killed: it may have run")

@@ -5,7 +5,7 @@ use std::{
     sync::Arc,
 };
 
-use pegboard::{jiff::Timestamp, watch::LogLevel};
+use pegboard::{Timestamp, watch::LogLevel};
 use pegboard_base::sync::Mutex;
 use serde::{Deserialize, Serialize};
 use tracing::{Event, Level, Subscriber};

@@ -6,7 +6,7 @@ use std::{
     path::Path,
 };
 
-use pegboard::jiff::Timestamp;
+use pegboard::Timestamp;
 use pegboard_base::sync::Mutex;
 use serde_json::{Value, json};
 use tracing::{Event, Level, Subscriber};

@@ -8,7 +8,7 @@ use std::{
 };
 
 use futures_util::{future::BoxFuture, stream::BoxStream};
-use pegboard::{jiff::Timestamp, mask::Masker};
+use pegboard::{Timestamp, mask::Masker};
 use pegboard_base::sync::Mutex;
 use pegboard_gateway::{
     Answer, Client, Description, Event, Exchange, Filter, Notification, Request, RpcError, Service,

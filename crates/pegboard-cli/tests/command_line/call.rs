@@ -33,6 +33,17 @@ fn the_demo_server_calculates() {
 }
 
 #[test]
+fn log_lines_of_a_call_name_it_once() {
+    let ran = Home::new().run(&["--log", "pegboard=debug", "call", "demo.calculate", "expression=6 * 7"]);
+    let err = &ran.ends_with(0).err;
+    let line = err.lines().find(|line| line.starts_with("debug: call ")).expect(err);
+    assert!(line.contains("gen_ai.tool.name=\"demo.calculate\" id="), "{line}");
+    for repeated in ["otel.", "mcp.method", "gen_ai.operation", "gen_ai.tool.call"] {
+        assert!(!line.contains(repeated), "{line}");
+    }
+}
+
+#[test]
 fn a_tool_is_found_under_every_style_of_its_name() {
     let home = Home::new();
     let server = home.server("fx", fake());

@@ -54,7 +54,7 @@ fn untimed(text: &str) -> String {
     // The daemon logs itself what happens to its servers.
     let lines = text
         .split_inclusive('\n')
-        .filter(|line| !line.starts_with("warning: server name="));
+        .filter(|line| !line.starts_with("warning: supervisor server="));
     let mut untimed = String::new();
     for c in lines.flat_map(str::chars) {
         match c {

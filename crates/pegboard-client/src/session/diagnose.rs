@@ -134,7 +134,7 @@ fn diagnose_dial(error: &DialError) -> Diagnosis {
     match error {
         DialError::Spawn(error) => diagnose_spawn(error),
         DialError::Tls(_) => Diagnosis::new(Code::TlsFailed, Step::Tls, Cause::Setting),
-        DialError::Setting(_) | DialError::NotBuilt(_) => {
+        DialError::NoCryptography | DialError::Setting(_) | DialError::NotBuilt(_) => {
             Diagnosis::new(Code::ConfigError, Step::Config, Cause::Setting)
         }
         DialError::Failed(failure) => diagnose_wire(&failure.kind, Stage::Handshake, false),

@@ -13,6 +13,9 @@ pub enum DialError {
     /// The TLS settings or certificate files cannot be used.
     #[error("{0}")]
     Tls(String),
+    /// TLS is needed, and there is no cryptography for it.
+    #[error("this program was built without cryptography for TLS")]
+    NoCryptography,
     /// A setting of the connection cannot be used, such as an invalid header.
     #[error("{0}")]
     Setting(String),
@@ -31,7 +34,7 @@ impl DialError {
             Self::Tls(text) | Self::Setting(text) => masker.hide(text),
             Self::Failed(failure) => failure.hide(masker),
             Self::Spawn(error) => error.hide(masker),
-            Self::NotBuilt(_) => {}
+            Self::NoCryptography | Self::NotBuilt(_) => {}
         }
     }
 }
@@ -42,6 +45,10 @@ impl Hint for DialError {
             Self::Spawn(error) => error.hint(),
             Self::Failed(failure) => failure.hint(),
             Self::Tls(_) => Some("check the files named in the server's `tls` settings".to_owned()),
+            Self::NoCryptography => Some(
+                "build it with the feature `rustls-ring` or `rustls-aws-lc` of the crate `pegboard`, or install a `CryptoProvider` of rustls"
+                    .to_owned(),
+            ),
             Self::NotBuilt(feature) => Some(format!(
                 "build it with the feature `{feature}` of the crate `pegboard`, or take the server out"
             )),

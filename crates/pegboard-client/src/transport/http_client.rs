@@ -88,8 +88,13 @@ impl HttpClient {
         credentials: Option<ConnectionCredentials>,
     ) -> Result<Self, DialError> {
         tls::prepare(endpoint.url.expose()).await;
-        let (mut tls, certificate_files) = tls::reloading_config(&endpoint.tls)?;
-        tls.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
+        let (tls, certificate_files) = match tls::reloading_config(&endpoint.tls, endpoint.url.expose())? {
+            None => (None, None),
+            Some((mut tls, files)) => {
+                tls.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
+                (Some(tls), files)
+            }
+        };
         let mut url = endpoint.url.expose().clone();
         let mut headers = request_headers::build_configured(endpoint)?;
         if let Some(basic) = request_headers::take_userinfo(&mut url) {

@@ -20,7 +20,7 @@ pub fn plain_client(
     let settings = Settings {
         connect_timeout: connect,
         addresses,
-        ..Settings::new(tls::client_config(tls)?)
+        ..Settings::new(tls::client_config(tls, target.url())?)
     };
     Ok(Client::new(target, settings))
 }

@@ -7,7 +7,8 @@ mod verifier;
 
 use std::sync::Arc;
 
-use rustls::{ClientConfig, client::Resumption, crypto::ring};
+use rustls::{ClientConfig, client::Resumption, crypto::CryptoProvider};
+use url::Url;
 
 pub(super) use certificate_files::CertificateFiles;
 pub(super) use system_roots::prepare;
@@ -17,15 +18,43 @@ pub(super) use verifier::WrongId;
 use super::dial_error::DialError;
 use pegboard_config::Tls;
 
-/// The TLS settings for connections to one server, with its files as they are now. Creating them does not load the system's roots unless
-/// `tls.ca` is set.
-pub(super) fn client_config(tls: &Tls) -> Result<ClientConfig, DialError> {
-    Ok(reloading_config(tls)?.0)
+/// The cryptography of connections: what the program has installed for all users of rustls, or else what is built in. Nothing is installed.
+fn provider() -> Option<Arc<CryptoProvider>> {
+    CryptoProvider::get_default().cloned().or_else(built_in)
 }
 
-/// The TLS settings for connections to one server, and the files whose changes they follow when they are asked to.
-pub(super) fn reloading_config(tls: &Tls) -> Result<(ClientConfig, Option<Arc<CertificateFiles>>), DialError> {
-    let provider = Arc::new(ring::default_provider());
+#[cfg(feature = "rustls-ring")]
+fn built_in() -> Option<Arc<CryptoProvider>> {
+    Some(Arc::new(rustls::crypto::ring::default_provider()))
+}
+
+#[cfg(all(feature = "rustls-aws-lc", not(feature = "rustls-ring")))]
+fn built_in() -> Option<Arc<CryptoProvider>> {
+    Some(Arc::new(rustls::crypto::aws_lc_rs::default_provider()))
+}
+
+#[cfg(not(any(feature = "rustls-aws-lc", feature = "rustls-ring")))]
+fn built_in() -> Option<Arc<CryptoProvider>> {
+    None
+}
+
+/// The TLS settings for connections to `url`, with its files as they are now; `None` if it needs no TLS and there is no cryptography. Creating
+/// them does not load the system's roots unless `tls.ca` is set.
+pub(super) fn client_config(tls: &Tls, url: &Url) -> Result<Option<ClientConfig>, DialError> {
+    Ok(reloading_config(tls, url)?.map(|(config, _)| config))
+}
+
+/// The TLS settings for connections to `url`, and the files whose changes they follow when they are asked to.
+#[expect(clippy::type_complexity, reason = "it is taken apart where it is called")]
+pub(super) fn reloading_config(
+    tls: &Tls,
+    url: &Url,
+) -> Result<Option<(ClientConfig, Option<Arc<CertificateFiles>>)>, DialError> {
+    let provider = match provider() {
+        Some(provider) => provider,
+        None if matches!(url.scheme(), "https" | "wss") => return Err(DialError::NoCryptography),
+        None => return Ok(None),
+    };
     let builder = ClientConfig::builder_with_provider(provider.clone())
         .with_safe_default_protocol_versions()
         .map_err(|error| DialError::Tls(error.to_string()))?;
@@ -55,5 +84,5 @@ pub(super) fn reloading_config(tls: &Tls) -> Result<(ClientConfig, Option<Arc<Ce
         // A resumed session stays that of the certificates with which it began, whatever the files say now.
         config.resumption = Resumption::disabled();
     }
-    Ok((config, files))
+    Ok(Some((config, files)))
 }

@@ -16,9 +16,9 @@ use tokio::{
     net::TcpStream,
     time::{Instant, MissedTickBehavior},
 };
-use tokio_rustls::TlsConnector;
+use tokio_rustls::{TlsConnector, client::TlsStream};
 use tokio_tungstenite::{
-    MaybeTlsStream, WebSocketStream, client_async_with_config,
+    WebSocketStream, client_async_with_config,
     tungstenite::{
         self, Message, Utf8Bytes,
         client::IntoClientRequest,
@@ -27,7 +27,7 @@ use tokio_tungstenite::{
         protocol::{CloseFrame, WebSocketConfig, frame::coding::CloseCode},
     },
 };
-use tokio_util::{sync::CancellationToken, task::TaskTracker};
+use tokio_util::{either::Either, sync::CancellationToken, task::TaskTracker};
 use url::Url;
 
 use super::{
@@ -68,12 +68,12 @@ impl WebSocket {
         inbox: Arc<dyn Inbox>,
     ) -> Result<Self, DialError> {
         tls::prepare(endpoint.url.expose()).await;
-        let tls = TlsConnector::from(Arc::new(tls::client_config(&endpoint.tls)?));
+        let tls = tls::client_config(&endpoint.tls, endpoint.url.expose())?;
         let request = handshake_request(endpoint)?;
         let connector = Connector {
             url: endpoint.url.expose(),
             limit: limits.max_message,
-            tls,
+            tls: tls.map(|config| TlsConnector::from(Arc::new(config))),
             inbox: &inbox,
         };
         let connecting = Box::pin(connector.connect(request, credentials.as_ref()));
@@ -173,13 +173,17 @@ impl OpenError {
 }
 
 /// A WebSocket over a stream that filters out messages over the size limit.
-type Connection = WebSocketStream<OversizedFilter<MaybeTlsStream<TcpStream>>>;
+type Connection = WebSocketStream<OversizedFilter<MaybeTls>>;
+
+/// A stream to a server, with TLS if its URL requires it.
+type MaybeTls = Either<TcpStream, TlsStream<TcpStream>>;
 
 /// Opens WebSockets to one server.
 struct Connector<'a> {
     url: &'a Url,
     limit: usize,
-    tls: TlsConnector,
+    /// `None` only if the URL needs no TLS.
+    tls: Option<TlsConnector>,
     inbox: &'a Arc<dyn Inbox>,
 }
 
@@ -269,14 +273,14 @@ impl Connector<'_> {
     }
 
     /// Performs the TLS handshake if the URL requires one.
-    async fn with_tls(&self, stream: TcpStream) -> Result<MaybeTlsStream<TcpStream>, WireFailure> {
-        if self.url.scheme() != "wss" {
-            return Ok(MaybeTlsStream::Plain(stream));
-        }
+    async fn with_tls(&self, stream: TcpStream) -> Result<MaybeTls, WireFailure> {
+        let Some(tls) = self.tls.as_ref().filter(|_| self.url.scheme() == "wss") else {
+            return Ok(Either::Left(stream));
+        };
         let host = self.url.host_str().unwrap_or_default().trim_matches(['[', ']']);
         let name = ServerName::try_from(host.to_owned()).map_err(|error| connect_failure(&error))?;
-        let connected = self.tls.connect(name, stream).await;
-        connected.map(MaybeTlsStream::Rustls).map_err(|error| {
+        let connected = tls.connect(name, stream).await;
+        connected.map(Either::Right).map_err(|error| {
             let mut failure = connect_failure(&error);
             if error.kind() == io::ErrorKind::UnexpectedEof {
                 failure.kind = FailureKind::Connect(ConnectFault::TlsClosed);

@@ -5,7 +5,7 @@ use std::{
     path::Path,
 };
 
-use jiff::Timestamp;
+use pegboard_base::timestamp::Timestamp;
 
 use super::{gateway, serve_oauth, views};
 use crate::{

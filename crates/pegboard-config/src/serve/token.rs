@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeSet, fmt, str::FromStr};
 
-use jiff::Timestamp;
+use pegboard_base::timestamp::Timestamp;
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error as _};
 use sha2::{Digest as _, Sha256};
 

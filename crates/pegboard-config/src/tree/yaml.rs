@@ -4,7 +4,10 @@
 
 use std::collections::{BTreeMap, HashSet};
 
-use saphyr::Scalar;
+mod scalar;
+
+pub use scalar::YamlScalar;
+
 use saphyr_parser::{Event, Parser, ScanError, Span};
 
 use super::node::{KeyValue, Location, MAX_DEPTH, MAX_NODES, Node, SyntaxError, Value};
@@ -72,7 +75,7 @@ impl Builder {
                 None => Err(SyntaxError::new(at, "an alias inside what it stands for")),
             },
             Event::Scalar(text, style, anchor, tag) => {
-                let value = Scalar::parse_from_cow_and_metadata(text, style, tag.as_ref())
+                let value = YamlScalar::new(text, style, tag.as_deref())
                     .ok_or_else(|| SyntaxError::new(at, "the value does not fit its tag"))?;
                 let node = Node::new(scalar(value), at);
                 if anchor > 0 {
@@ -166,13 +169,13 @@ fn merge(entries: &mut Vec<KeyValue>) {
     }
 }
 
-fn scalar(value: Scalar<'_>) -> Value {
+fn scalar(value: YamlScalar<'_>) -> Value {
     match value {
-        Scalar::Null => Value::Null,
-        Scalar::Boolean(value) => Value::Bool(value),
-        Scalar::Integer(value) => Value::Int(value),
-        Scalar::FloatingPoint(value) => Value::Float(value.into_inner()),
-        Scalar::String(text) => Value::Text(text.into_owned()),
+        YamlScalar::Null => Value::Null,
+        YamlScalar::Bool(value) => Value::Bool(value),
+        YamlScalar::Int(value) => Value::Int(value),
+        YamlScalar::Float(value) => Value::Float(value),
+        YamlScalar::Text(text) => Value::Text(text.into_owned()),
     }
 }
 

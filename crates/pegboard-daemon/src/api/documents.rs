@@ -9,10 +9,9 @@ use http::{
     header::{CACHE_CONTROL, CONTENT_TYPE},
 };
 use pegboard::{
-    ServerName,
+    ServerName, Timestamp,
     board::Applied,
     catalog::ListWarning,
-    jiff::Timestamp,
     serde_json::{Map, Value},
     status::{QueueStatus, ServerStatus, Warning},
     toolset::Unavailable,

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use axum::{extract::State, response::Response};
 use http::StatusCode;
-use jiff::Timestamp;
+use pegboard::Timestamp;
 use pegboard::{
     Pegboard, ServerName, State as ServerState,
     status::{BoardStatus, ServerStatus, Warning},

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use axum::{extract::State, response::Response};
 use http::StatusCode;
-use pegboard::{Hint as _, Pegboard, Principal, ServerName, SignInError, StoredSignIn, jiff::Timestamp};
+use pegboard::{Hint as _, Pegboard, Principal, ServerName, SignInError, StoredSignIn, Timestamp};
 use pegboard_gateway::Caller;
 use schemars::JsonSchema;
 use serde::Serialize;

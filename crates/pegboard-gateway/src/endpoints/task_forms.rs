@@ -1,6 +1,6 @@
 //! Tasks as the clients of each era read them.
 
-use pegboard::{Outcome, Reply, jiff::Timestamp};
+use pegboard::{Outcome, Reply, Timestamp};
 use pegboard_protocol::meta;
 use serde_json::{Value, json};
 

@@ -8,10 +8,9 @@ use std::{sync::Arc, time::Duration};
 
 use futures_util::{StreamExt, stream};
 use pegboard::{
-    ServerName, ToolCall,
+    ServerName, Timestamp, ToolCall,
     catalog::Tool,
     forward::{Forwarded, ForwardedResult, Forwarding},
-    jiff::Timestamp,
     status::Era,
 };
 use pegboard_protocol::{meta, method};

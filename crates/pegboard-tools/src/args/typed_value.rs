@@ -5,7 +5,6 @@ use super::{
     node::Node,
     scalar,
     schema::{JsonTypes, Subschema},
-    yaml,
 };
 
 /// Reads the value of an argument with this schema. A text that cannot be read as a declared type stays a string, which validation then
@@ -66,8 +65,10 @@ pub(super) fn read_untyped(text: &str) -> Node {
 
 /// Reads a list or a map in brackets, as JSON or else as YAML.
 fn collection(text: &str) -> Option<Node> {
-    let node = Node::json(text).or_else(|| yaml::read(text))?;
-    node.is_collection().then_some(node)
+    let read = Node::json(text);
+    #[cfg(feature = "yaml")]
+    let read = read.or_else(|| super::yaml::read(text));
+    read.filter(Node::is_collection)
 }
 
 /// Returns the content of a quoted text, or `None` if the text is not quoted as a whole.

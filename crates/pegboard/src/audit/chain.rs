@@ -1,6 +1,6 @@
 //! The lines of a log and how they are chained: each has the number of its record and the hash of the line before.
 
-use jiff::Timestamp;
+use pegboard_base::timestamp::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use super::{digest::Digest, entry::AuditEntry};

@@ -170,6 +170,7 @@ impl AuditRule {
 /// A change of a board that a person or a program has asked for, for the [audit log](crate::Pegboard::record_change).
 #[derive(Debug, Clone)]
 #[must_use = "it is recorded by `Pegboard::record_change`"]
+#[doc(hidden)]
 pub struct AdminChange {
     action: &'static str,
     outcome: ChangeOutcome,
@@ -182,6 +183,7 @@ pub struct AdminChange {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
+#[doc(hidden)]
 pub enum ChangeOutcome {
     /// It begins. Only a log that is required says so.
     Begun,

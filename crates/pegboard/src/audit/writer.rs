@@ -10,7 +10,7 @@ use std::{
     time::Duration,
 };
 
-use jiff::Timestamp;
+use pegboard_base::timestamp::Timestamp;
 use tokio::{
     sync::{mpsc, oneshot},
     time::Instant,

@@ -11,6 +11,7 @@ use pegboard_config::{ServeConfig, ViewConfig};
 /// The named views and the settings of the gateway, of one config.
 #[derive(Debug, Clone, Default, PartialEq)]
 #[non_exhaustive]
+#[doc(hidden)]
 pub struct GatewaySettings {
     /// The named views, by name.
     pub views: BTreeMap<String, ViewConfig>,

@@ -33,7 +33,7 @@ pub(super) fn definition_warnings(server: &Server) -> Vec<Warning> {
         message: format!("server `{}` has definitions to look at", server.name()),
         details: warning.message,
         server: Some(server.name().clone()),
-        created_at: jiff::Timestamp::now(),
+        created_at: pegboard_base::timestamp::Timestamp::now(),
     });
     warnings.collect()
 }

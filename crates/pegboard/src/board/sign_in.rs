@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use futures_util::future::BoxFuture;
-use jiff::Timestamp;
+use pegboard_base::timestamp::Timestamp;
 use url::Url;
 
 use super::{Pegboard, account_servers::AccountServers, sign_in_provider::account_of, sign_in_records::SignInRecord};
@@ -165,7 +165,7 @@ impl From<SessionSummary> for SignedIn {
 /// The time of so many seconds since 1970.
 fn time(seconds: u64) -> Timestamp {
     let seconds = i64::try_from(seconds).ok();
-    let time = seconds.and_then(|seconds| Timestamp::from_second(seconds).ok());
+    let time = seconds.and_then(Timestamp::from_second);
     time.unwrap_or(Timestamp::MAX)
 }
 

@@ -29,6 +29,7 @@ impl Pegboard {
     /// connections whose sign-in was removed end. Returns when these servers are ready or have failed, or after 10 s.
     ///
     /// A board does this by itself shortly after a change. A program calls it to have it done now.
+    #[doc(hidden)]
     pub async fn follow_sign_ins(&self) {
         SignInFollower::new(self).follow().await;
     }

@@ -2,7 +2,7 @@
 
 use std::{ops::Deref, sync::Arc};
 
-use jiff::Timestamp;
+use pegboard_base::timestamp::Timestamp;
 use tokio::time::Instant;
 
 use super::{audience::Audience, route::resolved::Route, view::View};

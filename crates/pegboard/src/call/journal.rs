@@ -2,7 +2,7 @@
 
 use std::{fmt, sync::Arc};
 
-use jiff::Timestamp;
+use pegboard_base::timestamp::Timestamp;
 
 use pegboard_base::{caller::Principal, name::ServerName, sync::catch_now};
 

@@ -9,7 +9,6 @@ mod mask_outcome;
 mod result_rules;
 
 use super::{
-    audience::Audience,
     context::CallContext,
     summarise::{self, summariser::SummaryRequest},
 };
@@ -55,7 +54,11 @@ pub(super) async fn present(context: &CallContext<'_>, call: &ToolCall, outcome:
     let rules = ResultRules {
         server: context.server().name().as_str(),
         tool: &tool.name,
-        listed: (context.view.audience == Audience::Client).then_some(&context.route.name),
+        listed: context
+            .view
+            .audience
+            .knows_listed_names()
+            .then_some(&context.route.name),
         context: call.context.as_deref(),
         caller: context.view.caller(call),
         results: options.apply_size(results_of_tool(policy, &tool.name)),

@@ -178,9 +178,13 @@ fn remedy(fault: &Fault, attempts: &Attempts, delay: Duration) -> Next {
         FaultKind::Ended(end) if matches!(end.reason, EndReason::Closed | EndReason::Stalled(_)) => Next::Stop,
         FaultKind::Ended(_) => Next::AgainNewSession { after: delay },
         // A retry does not change the settings.
-        FaultKind::Dial(DialError::Spawn(_) | DialError::Tls(_) | DialError::Setting(_) | DialError::NotBuilt(_)) => {
-            Next::Stop
-        }
+        FaultKind::Dial(
+            DialError::Spawn(_)
+            | DialError::Tls(_)
+            | DialError::NoCryptography
+            | DialError::Setting(_)
+            | DialError::NotBuilt(_),
+        ) => Next::Stop,
         FaultKind::Dial(DialError::Failed(failure)) => match decide_by_wire(failure, fault.sent, attempts, delay) {
             Next::AgainSameSession { after } => Next::AgainNewSession { after },
             next => next,

@@ -209,7 +209,7 @@ impl RouteTable {
                 Routed::Nowhere => {}
                 found => return found,
             }
-            if audience == Audience::Agent
+            if audience.may_know_hidden()
                 && let Some(at) = self.aliases().find_hidden(&variant)
             {
                 return self.route_to_hidden(at);
@@ -226,13 +226,15 @@ impl RouteTable {
     fn find_repaired(&self, name: &str, audience: Audience) -> Routed {
         match (self.repairs().find(name), audience) {
             (Lookup::One(at), _) if at < self.routes.len() => Routed::Repaired(self.routes[at].clone()),
-            (Lookup::One(at), Audience::Agent) => self.route_to_hidden(at - self.routes.len()),
+            (Lookup::One(at), Audience::Agent | Audience::Model) => self.route_to_hidden(at - self.routes.len()),
             (Lookup::Many(indices), Audience::Client) => match self.select_shown(&indices).as_slice() {
                 [] => Routed::Nowhere,
                 [one] => Routed::Repaired(one.clone()),
                 many => Routed::Ambiguous(many.to_vec()),
             },
-            (Lookup::Many(indices), Audience::Agent) => Routed::Ambiguous(self.select_shown(&indices)),
+            (Lookup::Many(indices), Audience::Agent | Audience::Model) => {
+                Routed::Ambiguous(self.select_shown(&indices))
+            }
             (Lookup::One(_), Audience::Client) | (Lookup::Nothing, _) => Routed::Nowhere,
         }
     }
@@ -281,7 +283,7 @@ impl RouteTable {
         let tools = self.routes.iter().map(|route| KnownName {
             server: route.server.name().as_str(),
             tool: &route.tool.name,
-            listed: (audience == Audience::Client).then_some(&route.name),
+            listed: audience.knows_listed_names().then_some(&route.name),
         });
         explain::unknown_name_failure(name, &tools.collect::<Vec<_>>(), &servers)
     }

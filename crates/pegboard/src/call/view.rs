@@ -169,6 +169,7 @@ impl View {
 
     /// Sets which of the principal's [access tokens](pegboard_client::credential::CallerTokens) is exchanged for servers whose config says so. Views of one
     /// principal with other rights share no connections to remote servers. Without it no token is exchanged.
+    #[doc(hidden)]
     pub fn caller_rights(mut self, rights: CallerRights) -> Self {
         self.caller_rights = Some(rights);
         self
@@ -233,9 +234,13 @@ impl View {
         self
     }
 
-    /// Sets the model provider that the tools are defined for: its rules for names, its dialect of JSON Schema.
+    /// Sets the model provider that the tools are defined for: its rules for names, its dialect of JSON Schema. Texts then name tools as their
+    /// definitions do, instead of `server.tool`.
     pub fn provider(mut self, provider: Provider) -> Self {
         self.provider = provider;
+        if self.audience == Audience::Agent {
+            self.audience = Audience::Model;
+        }
         self
     }
 

@@ -5,7 +5,7 @@ use std::{
     ffi::OsStr,
 };
 
-use jiff::Timestamp;
+use pegboard_base::timestamp::Timestamp;
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 
 use super::identity::ServerIdentity;

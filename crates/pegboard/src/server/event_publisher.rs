@@ -8,7 +8,7 @@ use std::{
     time::Duration,
 };
 
-use jiff::Timestamp;
+use pegboard_base::timestamp::Timestamp;
 
 use super::{instance_history::InstanceHistory, outage::Outage, phase::Phase, view_tag::ViewTag};
 use crate::status::State;

@@ -2,8 +2,8 @@
 
 use std::time::{Duration, SystemTime};
 
-use jiff::Timestamp;
 use pegboard_base::sync::Mutex;
+use pegboard_base::timestamp::Timestamp;
 use tokio::time::Instant;
 
 /// The last health check of one connection: a probe or a start.

@@ -2,7 +2,7 @@
 
 use std::{collections::VecDeque, sync::Arc};
 
-use jiff::Timestamp;
+use pegboard_base::timestamp::Timestamp;
 use serde::Serialize;
 
 use pegboard_base::name::ServerName;

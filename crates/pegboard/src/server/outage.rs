@@ -7,7 +7,7 @@ mod told;
 
 use std::time::Duration;
 
-use jiff::Timestamp;
+use pegboard_base::timestamp::Timestamp;
 use tokio::time::Instant;
 
 pub(crate) use cause::Cause;

@@ -2,7 +2,7 @@
 
 use std::{ops::Deref, sync::Arc, time::Duration};
 
-use jiff::Timestamp;
+use pegboard_base::timestamp::Timestamp;
 use tokio::time::Instant;
 
 use super::{

@@ -1,6 +1,6 @@
 //! The status of a server: its state, its counters and its last error.
 
-use jiff::Timestamp;
+use pegboard_base::timestamp::Timestamp;
 use serde_json::{Map, Value};
 use tokio::time::Instant;
 

@@ -28,7 +28,7 @@ impl Supervisor {
     /// Runs until the link ends.
     pub(super) async fn run(mut self) {
         // Every log line of the task carries the server's name.
-        let span = tracing::error_span!("server", name = %self.plan().spec.name);
+        let span = tracing::error_span!("supervisor", server = %self.plan().spec.name);
         async {
             let mut step = NextState::Idle;
             loop {

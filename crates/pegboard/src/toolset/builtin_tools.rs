@@ -130,9 +130,9 @@ pub(super) fn read(
     audience: Audience,
 ) -> Result<Map<String, Value>, Failure> {
     let invalid = |problem: String| {
-        let name = match audience {
-            Audience::Agent => listed.tool.dotted_name(),
-            Audience::Client => listed.name.clone(),
+        let name = match audience.knows_listed_names() {
+            true => listed.name.clone(),
+            false => listed.tool.dotted_name(),
         };
         Failure::new(Kind::InvalidArguments, format!("{name} was not called: {problem}"))
     };

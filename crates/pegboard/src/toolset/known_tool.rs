@@ -8,6 +8,7 @@ use pegboard_tools::catalog::Tool;
 /// A tool that is known now.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
+#[doc(hidden)]
 pub struct KnownTool {
     /// The tool.
     pub tool: Arc<Tool>,

@@ -5,7 +5,7 @@ use std::{sync::Arc, time::Duration};
 use super::{builtin_definitions::ResourceTools, builtin_tools, known_tool::KnownTool, open_view::OpenView};
 use crate::{
     audit::AuditRule,
-    call::{self, Audience, CallGuard, Route, Routed, Unroutable, Visibility},
+    call::{self, CallGuard, Route, Routed, Unroutable, Visibility},
     server::{Phase, Server},
 };
 use futures_util::future::BoxFuture;
@@ -82,7 +82,7 @@ impl<'a> Resolver<'a> {
             return Ok((route, false));
         }
         // A client must not learn from the time of the answer that there is such a tool.
-        if self.open.view.audience == Audience::Agent {
+        if self.open.view.audience.may_know_hidden() {
             let servers = self.open.servers();
             let visibility = Visibility::new(&self.open.view, &servers);
             if let Some(refusal) = visibility.refusal(name, &servers, false) {
@@ -135,7 +135,7 @@ impl<'a> Resolver<'a> {
         let servers = self.open.servers();
         let visibility = Visibility::new(&self.open.view, &servers);
         let refusal = visibility.refusal(name, &servers, true);
-        if self.open.view.audience == Audience::Agent
+        if self.open.view.audience.may_know_hidden()
             && let Some(refusal) = refusal
         {
             return refusal;

@@ -78,22 +78,26 @@ impl Toolset {
     }
 
     /// Returns the tool that `name` means, if it is known now. It starts no server and waits for none.
+    #[doc(hidden)]
     pub fn known_tool(&self, name: &str) -> Option<KnownTool> {
         Resolver::new(&self.open).find_tool(name)
     }
 
     /// The server that the name of a tool refers to. The tool need not be known: a server that waits for a sign-in has not listed any. `None` if
     /// no server of the view fits, or several do.
+    #[doc(hidden)]
     pub fn server_of(&self, name: &str) -> Option<ServerName> {
         Resolver::new(&self.open).find_server(name)
     }
 
     /// Returns `true` if `name` means a built-in tool of the view, such as `find_tools` or `read_output`.
+    #[doc(hidden)]
     pub fn is_built_in(&self, name: &str) -> bool {
         Resolver::new(&self.open).is_built_in(name)
     }
 
     /// Names pairs of a server and, say, one of its prompts as the view names tools. Different pairs get different names.
+    #[doc(hidden)]
     pub fn exposed_names(&self, pairs: &[(&str, &str)]) -> Vec<String> {
         let (style, rules) = self.open.view.names();
         name::expose(pairs, &style, &rules)
@@ -214,6 +218,7 @@ impl Toolset {
     /// Refuses a call whose caller lacks a right that the program grants, such as a scope of its token. Nothing is sent to a server.
     ///
     /// The refusal is counted, published and written to the audit log like any other, by the rule `scope`.
+    #[doc(hidden)]
     pub fn refuse_call(&self, call: &ToolCall, why: &str) -> Reply {
         self.calls().refuse(call, why)
     }
@@ -236,6 +241,7 @@ impl Toolset {
     ///     }
     /// }
     /// ```
+    #[doc(hidden)]
     pub async fn forward_call(&self, call: ToolCall, forwarding: &Forwarding) -> Forwarded {
         if let Err(failure) = check_forwarding(forwarding) {
             return Forwarded::Failed(failure);
@@ -261,6 +267,7 @@ impl Toolset {
     ///
     /// Refused are requests about tasks that this view did not start by [`Toolset::forward_call`] or [adopt](Toolset::adopt_task), and methods
     /// that have other ways because they concern all views of the server: `tools/…`, subscriptions, log levels and the handshake.
+    #[doc(hidden)]
     pub async fn forward(
         &self,
         server: &str,
@@ -285,6 +292,7 @@ impl Toolset {
     /// the same client. The program vouches that the task belongs to the principal of this toolset.
     ///
     /// Fails if the toolset has no such server.
+    #[doc(hidden)]
     pub fn adopt_task(&self, server: &str, id: &str) -> Result<(), Failure> {
         let name = ServerRequests::new(&self.open).parse_name(server)?;
         self.open.view.forwarded_tasks.add(&name, id);

@@ -1,13 +1,23 @@
 //! Log lines and spans: failures are warnings with the server's name, and no content is logged.
 
-use std::{io, sync::Arc};
+use std::{collections::BTreeMap, fmt, io, sync::Arc};
 
 use pegboard::{Secret, ToolCall, config::Start};
 use pegboard_base::sync::{Mutex, MutexGuard};
 use pegboard_testkit::{FakeServer, Fault, Tool, When};
 use serde_json::json;
-use tracing::subscriber::DefaultGuard;
-use tracing_subscriber::{EnvFilter, fmt::format::FmtSpan};
+use tracing::{
+    Subscriber,
+    field::{Field, Visit},
+    span,
+    subscriber::DefaultGuard,
+};
+use tracing_subscriber::{
+    EnvFilter, Layer,
+    fmt::format::FmtSpan,
+    layer::{Context, SubscriberExt as _},
+    registry::LookupSpan,
+};
 
 use crate::support::*;
 
@@ -63,6 +73,74 @@ impl io::Write for Log {
 
     fn flush(&mut self) -> io::Result<()> {
         Ok(())
+    }
+}
+
+/// The fields of a span.
+#[derive(Clone, Debug, Default)]
+struct Fields(BTreeMap<&'static str, String>);
+
+impl Fields {
+    fn get(&self, name: &str) -> Option<&str> {
+        self.0.get(name).map(String::as_str)
+    }
+}
+
+impl Visit for Fields {
+    fn record_str(&mut self, field: &Field, value: &str) {
+        self.0.insert(field.name(), value.to_owned());
+    }
+
+    fn record_debug(&mut self, field: &Field, value: &dyn fmt::Debug) {
+        self.0.insert(field.name(), format!("{value:?}"));
+    }
+}
+
+/// The spans of calls that have ended on this thread, and the names of the fields of all spans.
+#[derive(Clone, Default)]
+struct Spans {
+    calls: Arc<Mutex<Vec<Fields>>>,
+    declared: Arc<Mutex<Vec<(&'static str, &'static str)>>>,
+}
+
+impl Spans {
+    fn record() -> (Self, Logging) {
+        let alone = ALONE.lock();
+        let spans = Self::default();
+        let subscriber = tracing_subscriber::registry()
+            .with(EnvFilter::new("info"))
+            .with(spans.clone());
+        let logging = Logging {
+            _subscriber: tracing::subscriber::set_default(subscriber),
+            _alone: alone,
+        };
+        (spans, logging)
+    }
+}
+
+impl<S: Subscriber + for<'a> LookupSpan<'a>> Layer<S> for Spans {
+    fn on_new_span(&self, attributes: &span::Attributes<'_>, id: &span::Id, context: Context<'_, S>) {
+        let metadata = attributes.metadata();
+        let declared = metadata.fields().iter().map(|field| (metadata.name(), field.name()));
+        self.declared.lock().extend(declared);
+        let mut fields = Fields::default();
+        attributes.record(&mut fields);
+        context.span(id).unwrap().extensions_mut().insert(fields);
+    }
+
+    fn on_record(&self, id: &span::Id, values: &span::Record<'_>, context: Context<'_, S>) {
+        let span = context.span(id).unwrap();
+        if let Some(fields) = span.extensions_mut().get_mut::<Fields>() {
+            values.record(fields);
+        }
+    }
+
+    fn on_close(&self, id: span::Id, context: Context<'_, S>) {
+        let span = context.span(&id).unwrap();
+        let fields = span.extensions_mut().remove::<Fields>();
+        if span.name() == "call" {
+            self.calls.lock().extend(fields);
+        }
     }
 }
 
@@ -201,7 +279,12 @@ async fn a_call_is_one_span_that_tells_how_it_went() {
     };
     closed(&["id=a", "server=fx", "tool=\"t\"", "kind=\"ok\"", "attempts=1"]);
     closed(&["id=b", "kind=\"tool_error\""]);
-    closed(&["id=c", "name=fx.nope", "kind=\"unknown_tool\"", "attempts=0"]);
+    closed(&[
+        "id=c",
+        "gen_ai.tool.name=\"fx.nope\"",
+        "kind=\"unknown_tool\"",
+        "attempts=0",
+    ]);
     closed(&["id=d", "kind=\"cancelled\""]);
     // A failed call has its own line too, without the server's text.
     assert_eq!(
@@ -211,6 +294,59 @@ async fn a_call_is_one_span_that_tells_how_it_went() {
         log.text()
     );
     assert!(!log.text().contains("private words"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_span_of_a_call_has_the_fields_of_opentelemetrys_conventions() {
+    let (spans, _guard) = Spans::record();
+    let (board, _handle) = in_memory_with(&good().tool(Tool::new("never").waits_at("never")), lazy());
+    let tools = board.toolset();
+    tools.call(ToolCall::new("fx.t").id("call_7")).await;
+    tools.call(ToolCall::new("fx.fails")).await;
+    tools.call(ToolCall::new("fx.nope")).await;
+    let dropped = tools.call(ToolCall::new("fx.never"));
+    tokio::time::timeout(secs(1), dropped).await.unwrap_err();
+    let calls = spans.calls.lock().clone();
+    assert_eq!(calls.len(), 4, "{calls:?}");
+    assert_conventional(&calls[0], "fx.t", &[("gen_ai.tool.call.id", "call_7")]);
+    for (call, tool_name, error) in [
+        (&calls[1], "fx.fails", "tool_error"),
+        (&calls[2], "fx.nope", "unknown_tool"),
+        (&calls[3], "fx.never", "cancelled"),
+    ] {
+        assert_conventional(call, tool_name, &[("otel.status_code", "ERROR"), ("error.type", error)]);
+    }
+    assert_eq!((calls[0].get("server"), calls[0].get("kind")), (Some("fx"), Some("ok")));
+}
+
+/// Asserts that the fields of a call's span whose names are conventions are those of every call, and `others`.
+#[track_caller]
+fn assert_conventional(call: &Fields, tool_name: &str, others: &[(&'static str, &str)]) {
+    let span_name = format!("tools/call {tool_name}");
+    let mut expected = BTreeMap::from([
+        ("otel.name", span_name.as_str()),
+        ("otel.kind", "client"),
+        ("mcp.method.name", "tools/call"),
+        ("gen_ai.operation.name", "execute_tool"),
+        ("gen_ai.tool.name", tool_name),
+    ]);
+    expected.extend(others.iter().copied());
+    let conventional = call.0.iter().filter(|(name, _)| name.contains('.'));
+    let conventional: BTreeMap<&str, &str> = conventional.map(|(name, value)| (*name, value.as_str())).collect();
+    assert_eq!(conventional, expected);
+}
+
+#[tokio::test(start_paused = true)]
+async fn no_span_has_a_field_that_json_would_have_twice() {
+    let (spans, _guard) = Spans::record();
+    let (board, _handle) = in_memory_with(&good(), lazy());
+    call(&board.toolset(), "fx.t", json!({})).await;
+    let declared = spans.declared.lock().clone();
+    for span in ["call", "supervisor"] {
+        assert!(declared.contains(&(span, "server")), "{declared:?}");
+    }
+    // A formatter writes the name of the span under this key.
+    assert!(declared.iter().all(|(_, field)| *field != "name"), "{declared:?}");
 }
 
 #[tokio::test]

@@ -19,8 +19,8 @@ const KINDS: [(&str, &str, bool); 3] = [
 #[tokio::test]
 async fn a_server_over_a_transport_that_is_not_built_in_is_loaded_and_says_what_to_build() {
     for (kind, url, is_built) in KINDS {
-        let text = format!("[servers.far]\ntype = '{kind}'\nurl = '{url}'\nstart = 'lazy'\n");
-        let loaded = Config::from_text(&text, Format::Toml, &Env::process());
+        let text = json!({"servers": {"far": {"type": kind, "url": url, "start": "lazy"}}}).to_string();
+        let loaded = Config::from_text(&text, Format::Json, &Env::process());
         let told: Vec<String> = loaded.problems.iter().map(ToString::to_string).collect();
         assert_eq!(loaded.config.servers.len(), 1, "{told:?}");
         let missing = format!("this program was built without servers over `{kind}`");
@@ -54,16 +54,18 @@ const VALIDATES: bool = cfg!(feature = "validation");
 #[test]
 fn a_check_that_is_not_built_in_is_reported_where_the_config_asks_for_it() {
     for (settings, is_asked) in [
-        ("", false),
-        ("call_arguments = 'required'\noutput_check = 'off'\n", false),
-        ("call_arguments = { read = 'cascade' }\n", false),
-        ("call_arguments = 'strict'\n", true),
-        ("call_arguments = { check = 'relaxed' }\n", true),
-        ("output_check = 'warn'\n", true),
-        ("output_check = 'error'\n", true),
+        (json!({}), false),
+        (json!({"call_arguments": "required", "output_check": "off"}), false),
+        (json!({"call_arguments": {"read": "cascade"}}), false),
+        (json!({"call_arguments": "strict"}), true),
+        (json!({"call_arguments": {"check": "relaxed"}}), true),
+        (json!({"output_check": "warn"}), true),
+        (json!({"output_check": "error"}), true),
     ] {
-        let text = format!("[servers.near]\ncommand = 'x'\n{settings}");
-        let loaded = Config::from_text(&text, Format::Toml, &Env::process());
+        let mut server = settings.clone();
+        server["command"] = json!("x");
+        let text = json!({"servers": {"near": server}}).to_string();
+        let loaded = Config::from_text(&text, Format::Json, &Env::process());
         let told: Vec<String> = loaded.problems.iter().map(ToString::to_string).collect();
         assert_eq!(loaded.config.servers.len(), 1, "{told:?}");
         let expected = "this program was built without validation against schemas (build it with the feature `validation` of the crate `pegboard`)";
@@ -105,6 +107,34 @@ async fn without_validation_a_tool_whose_output_must_be_checked_is_not_called() 
         !VALIDATES,
         "{text}"
     );
+}
+
+#[test]
+fn a_config_in_a_format_that_is_not_built_in_is_an_error_that_names_the_feature() {
+    for (format, feature, is_built, text) in [
+        (
+            Format::Toml,
+            "toml",
+            cfg!(feature = "toml"),
+            "[servers.near]\ncommand = 'x'\n",
+        ),
+        (
+            Format::Yaml,
+            "yaml",
+            cfg!(feature = "yaml"),
+            "servers:\n  near:\n    command: x\n",
+        ),
+    ] {
+        let read = Config::from_text(text, format, &Env::process()).into_result();
+        match (read, is_built) {
+            (Ok(config), true) => assert!(config.servers.contains_key("near")),
+            (Err(error), false) => assert!(
+                error.to_string().contains(&format!("the feature `{feature}`")),
+                "{error}"
+            ),
+            (read, _) => panic!("{format}: {read:?}"),
+        }
+    }
 }
 
 /// Calls a tool of a server in this process, which has a tool `count` with the required argument `n`.

@@ -144,9 +144,9 @@ pub(crate) fn processes_with(path: &Path) -> Vec<u32> {
         .collect()
 }
 
-/// The default settings of an in-process server.
+/// The settings of a server in this process that has as many calls in flight as one of a config.
 pub(crate) fn in_process_settings() -> ServerConfig {
-    ServerConfig::in_process()
+    ServerConfig::in_process().max_in_flight(32)
 }
 
 pub(crate) async fn call(tools: &Toolset, tool: &str, arguments: Value) -> Reply {

@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use jiff::Timestamp;
 use pegboard_base::sync::Mutex;
+use pegboard_base::timestamp::Timestamp;
 use pegboard_protocol::{code, meta, method};
 use serde_json::{Value, json};
 use tokio::sync::watch;

@@ -1,4 +1,4 @@
-//! The root certificates of the system.
+//! The root certificates of the system. Without the feature `native-roots` there are none, and a server is trusted by what its config names.
 
 use std::sync::{Arc, OnceLock};
 
@@ -26,7 +26,9 @@ pub(crate) async fn prepare(url: &Url) {
 /// The system's root certificates. A system without any is not an error here, but makes the handshake fail.
 pub(super) fn system_roots() -> Arc<RootCertStore> {
     let load = || {
+        #[cfg_attr(not(feature = "native-roots"), expect(unused_mut, reason = "there are none to add"))]
         let mut roots = RootCertStore::empty();
+        #[cfg(feature = "native-roots")]
         roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
         Arc::new(roots)
     };

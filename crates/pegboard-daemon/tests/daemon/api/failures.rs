@@ -5,8 +5,7 @@ use std::{io, sync::Once, time::Duration};
 use axum::body::Body;
 use http::Request;
 use pegboard::{
-    Config, Env, Format, Pegboard, ToolCall,
-    jiff::Timestamp,
+    Config, Env, Format, Pegboard, Timestamp, ToolCall,
     journal::{CallJournal, JournalEntry, JournalProblem},
 };
 use pegboard_base::sync::Mutex;

@@ -5,7 +5,7 @@ use std::{
     ops::Range,
 };
 
-use saphyr::Scalar;
+use pegboard_config::YamlScalar;
 use saphyr_parser::{Event, Parser, ScalarStyle, Span};
 use serde_json::Value;
 
@@ -193,7 +193,7 @@ impl Builder<'_> {
             },
             Event::Scalar(text, style, anchor, tag) => {
                 let is_marked = anchor > 0 || tag.is_some();
-                let value = Scalar::parse_from_cow_and_metadata(text, style, tag.as_ref());
+                let value = YamlScalar::new(text, style, tag.as_deref());
                 let value = scalar(value.ok_or("a value does not fit its tag")?);
                 let mut node = node(NodeKind::Scalar(value), is_marked);
                 // The span of a text over several lines goes on to the next token, that of one in quotes behind a comment.
@@ -327,12 +327,12 @@ fn size(tree: &Tree) -> usize {
     }
 }
 
-fn scalar(value: Scalar<'_>) -> Value {
+fn scalar(value: YamlScalar<'_>) -> Value {
     match value {
-        Scalar::Null => Value::Null,
-        Scalar::Boolean(value) => value.into(),
-        Scalar::Integer(value) => value.into(),
-        Scalar::FloatingPoint(value) => Value::from(value.into_inner()),
-        Scalar::String(text) => text.into_owned().into(),
+        YamlScalar::Null => Value::Null,
+        YamlScalar::Bool(value) => value.into(),
+        YamlScalar::Int(value) => value.into(),
+        YamlScalar::Float(value) => value.into(),
+        YamlScalar::Text(text) => text.into_owned().into(),
     }
 }

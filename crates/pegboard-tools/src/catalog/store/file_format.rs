@@ -2,7 +2,7 @@
 
 use std::{sync::Arc, time::Duration};
 
-use jiff::Timestamp;
+use pegboard_base::timestamp::Timestamp;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use jiff::Timestamp;
+use pegboard_base::timestamp::Timestamp;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -72,9 +72,8 @@ impl Freshness {
 impl Stored {
     /// Returns whether the lifetime has not expired. A timestamp in the future counts as expired, because the clock was set back.
     pub fn is_fresh(&self, now: Timestamp) -> bool {
-        let age = now.duration_since(self.saved_at);
-        match (self.freshness.ttl, Duration::try_from(age)) {
-            (Some(ttl), Ok(age)) => age < ttl,
+        match (self.freshness.ttl, now.checked_duration_since(self.saved_at)) {
+            (Some(ttl), Some(age)) => age < ttl,
             _ => false,
         }
     }

@@ -7,7 +7,7 @@ use tempfile::TempDir;
 
 use super::{stored::CacheScope, *};
 use crate::catalog::{Catalog, HeaderRule, ListWarning};
-use pegboard_base::diagnosis::Code;
+use pegboard_base::{diagnosis::Code, timestamp::Timestamp};
 
 fn server() -> ServerName {
     ServerName::parse("fx").unwrap()
@@ -203,7 +203,7 @@ fn two_listings_are_as_fresh_as_the_staler_and_as_private_as_the_more_private() 
 #[test]
 fn a_catalogue_is_fresh_until_its_time_is_up() {
     let stored = stored();
-    let after = |seconds: i64| stored.saved_at + jiff::SignedDuration::from_secs(seconds);
+    let after = |seconds: i64| Timestamp::from_millisecond(stored.saved_at.as_millisecond() + 1000 * seconds).unwrap();
     for (seconds, fresh) in [(0, true), (299, true), (300, false), (-1, false)] {
         assert_eq!(stored.is_fresh(after(seconds)), fresh, "{seconds}");
     }

@@ -159,6 +159,7 @@ fn a_wrong_setting_is_not_tried_again() {
         DialError::Tls("no such file".into()),
         DialError::Setting("not a header".into()),
         DialError::NotBuilt("websocket"),
+        DialError::NoCryptography,
         DialError::Failed(unknown),
     ] {
         check(&dial(error), [Next::Stop; 4]);

@@ -45,9 +45,9 @@ impl Route {
 
     /// The name of the tool in texts for an audience.
     pub(crate) fn name_for(&self, audience: Audience) -> Cow<'_, str> {
-        match audience {
-            Audience::Agent => Cow::Owned(self.tool.dotted_name()),
-            Audience::Client => Cow::Borrowed(&self.name),
+        match audience.knows_listed_names() {
+            true => Cow::Borrowed(&self.name),
+            false => Cow::Owned(self.tool.dotted_name()),
         }
     }
 

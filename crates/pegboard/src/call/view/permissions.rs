@@ -40,6 +40,7 @@ impl View {
     }
 
     /// Shows tools whatever capabilities they require, for a client that has the same config and checks them for its own agents.
+    #[doc(hidden)]
     pub fn trust_client_grants(mut self) -> Self {
         self.rules.trusts_client_grants = true;
         self

@@ -33,6 +33,7 @@ impl View {
     }
 
     /// Keeps the fence around the text of servers with `result.fence` in a view with whole or truncated results.
+    #[doc(hidden)]
     pub fn keep_fences(mut self) -> Self {
         self.result_options.keeps_fence = true;
         self

@@ -68,7 +68,9 @@ pub(super) fn cause_of(error: &ConnectError) -> Cause {
     match &error.fault.kind {
         FaultKind::NoVersion(_) => Cause::Broken,
         FaultKind::Dial(DialError::Spawn(error)) if error.is_lasting() => Cause::Broken,
-        FaultKind::Dial(DialError::Tls(_) | DialError::Setting(_) | DialError::NotBuilt(_)) => Cause::Broken,
+        FaultKind::Dial(
+            DialError::Tls(_) | DialError::NoCryptography | DialError::Setting(_) | DialError::NotBuilt(_),
+        ) => Cause::Broken,
         FaultKind::Dial(DialError::Failed(failure)) | FaultKind::Wire(failure) => of_failure(&failure.kind),
         _ => Cause::Failed,
     }
@@ -80,7 +82,9 @@ pub(super) fn is_of_config(error: &ConnectError) -> bool {
     error.behind.is_some()
         || matches!(
             fault,
-            FaultKind::Dial(DialError::Tls(_) | DialError::Setting(_) | DialError::NotBuilt(_))
+            FaultKind::Dial(
+                DialError::Tls(_) | DialError::NoCryptography | DialError::Setting(_) | DialError::NotBuilt(_)
+            )
         )
 }
 

@@ -206,9 +206,18 @@ impl Registry {
 
     /// Waits until every server that shall run is ready or has failed, at most until the deadline.
     pub(crate) fn settle(&self, deadline: Deadline) -> BoxFuture<'_, ()> {
+        self.settle_those(|server| server.activation().is_requested(), deadline)
+    }
+
+    /// Waits until every server that starts with the board is ready or has failed, at most until the deadline.
+    pub(crate) fn settle_started(&self, deadline: Deadline) -> BoxFuture<'_, ()> {
+        self.settle_those(Server::starts_automatically, deadline)
+    }
+
+    fn settle_those(&self, is_wanted: fn(&Server) -> bool, deadline: Deadline) -> BoxFuture<'_, ()> {
         Box::pin(async move {
             let configured = self.configured_servers();
-            let wanted = configured.iter().filter(|server| server.activation().is_requested());
+            let wanted = configured.iter().filter(|server| is_wanted(server));
             let instances: Vec<_> = wanted
                 .flat_map(|server| self.instances_in_use(server.name()))
                 .filter(Server::is_enabled)

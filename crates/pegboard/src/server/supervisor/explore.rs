@@ -9,7 +9,7 @@ use std::{
     time::Duration,
 };
 
-use jiff::Timestamp;
+use pegboard_base::timestamp::Timestamp;
 use shuttle::{future::block_on, thread};
 use tokio::sync::Semaphore;
 

@@ -5,7 +5,7 @@ use std::{
     time::Duration,
 };
 
-use jiff::Timestamp;
+use pegboard_base::timestamp::Timestamp;
 use tokio::{
     sync::{OwnedSemaphorePermit, Semaphore, mpsc, watch},
     time::Instant,

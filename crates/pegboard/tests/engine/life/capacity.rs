@@ -1,6 +1,8 @@
 //! Limits on the number of servers and processes of a board.
 
-use pegboard::{Config, Kind, Pegboard, State, board::NotConnected};
+use pegboard::{
+    Config, Kind, NativeTool, NativeTools, Pegboard, ServerConfig, State, board::NotConnected, config::Start,
+};
 use pegboard_testkit::{FakeServer, Tool};
 use serde_json::json;
 
@@ -115,4 +117,39 @@ async fn a_process_too_many_waits_until_another_has_ended() {
     let tool = format!("{}.hello", second.name);
     assert_eq!(call(&board.toolset(), &tool, json!({})).await.text(), "hi");
     board.shutdown().await;
+}
+
+/// Functions of the program share no process and no connection, so calls of them need not wait for one another.
+#[tokio::test(start_paused = true)]
+async fn two_thousand_calls_of_a_native_tool_run_at_once() {
+    let wait = NativeTool::new("wait", "Waits.", json!({"type": "object"}), |_| async {
+        tokio::time::sleep(secs(60)).await;
+        Ok("done")
+    });
+    let board = Pegboard::builder(Config::new())
+        .in_process("here", NativeTools::new([wait]))
+        .open();
+    let started = tokio::time::Instant::now();
+    let replies = board
+        .toolset()
+        .call_all((0..2000).map(|_| ("here.wait", json!({}))))
+        .await;
+    assert!(replies.iter().all(|reply| reply.text() == "done"));
+    assert!(started.elapsed() < secs(120), "they ran at the same time");
+}
+
+/// A lazy server may be one that only users sign in to. A program that waits for its board must not start it.
+#[tokio::test(start_paused = true)]
+async fn who_waits_for_the_servers_that_start_with_the_board_starts_no_other() {
+    let settings = |start| ServerConfig::in_process().start(start);
+    let tool = || NativeTool::new("hello", "", json!({"type": "object"}), |_| async { Ok("hi") });
+    let board = Pegboard::builder(Config::new())
+        .in_process_with("eager", NativeTools::new([tool()]), settings(Start::Eager))
+        .in_process_with("lazy", NativeTools::new([tool()]), settings(Start::Lazy))
+        .open();
+    let state = |server: usize| board.status().servers[server].state;
+    board.settle_started(PATIENCE).await;
+    assert_eq!((state(0), state(1)), (State::Ready, State::Idle));
+    board.settle(PATIENCE).await;
+    assert_eq!((state(0), state(1)), (State::Ready, State::Ready));
 }

@@ -1,5 +1,7 @@
 //! Metrics are read with one call, agree with what happened, and never decrease.
 
+use std::collections::BTreeSet;
+
 use pegboard::{Kind, config::Scope};
 use pegboard_testkit::{FakeServer, Tool};
 use serde_json::json;
@@ -106,4 +108,31 @@ async fn events_that_a_slow_listener_missed_are_counted() {
     );
     events.next().await;
     assert_eq!(board.metrics().events_lost, 176);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_program_adds_the_metrics_of_its_board_to_its_own_page() {
+    let (board, _handle) = in_memory(&fake());
+    let tools = board.toolset();
+    call(&tools, "fx.t", json!({})).await;
+    let page = board.metrics().to_prometheus() + &board.status().to_prometheus();
+    for line in [
+        "pegboard_calls_total{server=\"fx\",kind=\"ok\"} 1",
+        "pegboard_server_start_seconds_count{server=\"fx\"} 1",
+        "pegboard_views_open 1",
+        "pegboard_server_ready{server=\"fx\"} 1",
+        "pegboard_servers{state=\"ready\"} 1",
+        "pegboard_server_troubled{server=\"fx\"} 0",
+        "pegboard_calls_queued{server=\"fx\"} 0",
+        "pegboard_audit_ok 1",
+    ] {
+        assert!(page.lines().any(|written| written == line), "{line}: {page}");
+    }
+    let mut families = BTreeSet::new();
+    for line in page.lines().filter(|line| line.starts_with("# TYPE ")) {
+        assert!(
+            families.insert(line),
+            "Prometheus refuses a page that has a metric twice: {line}"
+        );
+    }
 }

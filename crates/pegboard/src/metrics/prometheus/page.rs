@@ -1,21 +1,20 @@
-//! Writes the text format of Prometheus, version 0.0.4.
+//! [`MetricsPage`]: writes the text format of Prometheus, version 0.0.4.
 
 use std::fmt::Write as _;
 
-use pegboard::metrics::Histogram;
-
-use super::families::Family;
-
-/// The media type of the format.
-pub(super) const MEDIA_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
+use super::family::Family;
+use crate::metrics::histogram::Histogram;
 
 /// A page of metrics.
 #[derive(Debug, Default)]
-pub(super) struct MetricsPage(String);
+pub struct MetricsPage(String);
 
 impl MetricsPage {
+    /// The media type of the format.
+    pub const MEDIA_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
+
     /// Writes a metric with one value per set of labels. One without values is left out.
-    pub(super) fn family<'v>(&mut self, family: &Family, values: impl IntoIterator<Item = (Vec<&'v str>, f64)>) {
+    pub fn family<'v>(&mut self, family: &Family, values: impl IntoIterator<Item = (Vec<&'v str>, f64)>) {
         let mut values = values.into_iter().peekable();
         if values.peek().is_some() {
             self.head(family);
@@ -26,16 +25,12 @@ impl MetricsPage {
     }
 
     /// Writes a metric without labels.
-    pub(super) fn single(&mut self, family: &Family, value: f64) {
+    pub fn single(&mut self, family: &Family, value: f64) {
         self.family(family, [(Vec::new(), value)]);
     }
 
     /// Writes the histograms of a metric, without those that have counted nothing.
-    pub(super) fn histograms<'v>(
-        &mut self,
-        family: &Family,
-        values: impl IntoIterator<Item = (Vec<&'v str>, &'v Histogram)>,
-    ) {
+    pub fn histograms<'v>(&mut self, family: &Family, values: impl IntoIterator<Item = (Vec<&'v str>, &'v Histogram)>) {
         let mut values = values
             .into_iter()
             .filter(|(_, histogram)| histogram.count > 0)
@@ -55,7 +50,8 @@ impl MetricsPage {
         }
     }
 
-    pub(super) fn into_text(self) -> String {
+    /// Returns the text.
+    pub fn into_text(self) -> String {
         self.0
     }
 
@@ -101,21 +97,28 @@ fn seconds(millis: f64) -> f64 {
     clippy::cast_precision_loss,
     reason = "Prometheus stores doubles, which count exactly up to 2^53"
 )]
-pub(super) fn number(count: u64) -> f64 {
+pub fn number(count: u64) -> f64 {
     count as f64
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{super::families::CALLS, *};
+    use super::*;
+    use crate::metrics::prometheus::FamilyType;
 
     #[test]
     fn labels_are_escaped() {
+        let family = Family {
+            name: "calls_total",
+            is: FamilyType::Counter,
+            labels: &["server", "kind"],
+            help: "Calls.",
+        };
         let mut page = MetricsPage::default();
-        page.family(&CALLS, [(vec!["a\"b\\c\nd", "ok"], 3.0)]);
+        page.family(&family, [(vec!["a\"b\\c\nd", "ok"], 3.0)]);
         let text = page.into_text();
         assert!(
-            text.ends_with("pegboard_calls_total{server=\"a\\\"b\\\\c\\nd\",kind=\"ok\"} 3\n"),
+            text.ends_with("calls_total{server=\"a\\\"b\\\\c\\nd\",kind=\"ok\"} 3\n"),
             "{text}"
         );
     }
