@@ -83,9 +83,6 @@ const ERA_KINDS: &[ValueKind] = &[
     ValueKind::Text,
 ];
 
-/// The most calls in flight of a server in the same process. Its functions share no process and no connection that many calls would burden.
-const IN_PROCESS: usize = 4096;
-
 impl ServerConfig {
     /// Creates a server with the default settings.
     pub fn new(transport: Transport) -> Self {
@@ -99,7 +96,6 @@ impl ServerConfig {
         // Its definitions are part of this program.
         config.policy.pins = Pins::Off;
         config.policy.scan = Scan::Off;
-        config.limits.max_in_flight = IN_PROCESS;
         config
     }
 

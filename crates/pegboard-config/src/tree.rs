@@ -108,7 +108,14 @@ fn guess(text: &str) -> Result<Node, SyntaxError> {
             Err(_) => {}
         }
     }
-    Err(furthest.unwrap_or_else(|| SyntaxError::new(Location::START, "neither TOML, YAML nor JSON")))
+    let mut error = furthest.unwrap_or_else(|| SyntaxError::new(Location::START, "neither TOML, YAML nor JSON"));
+    for missing in [Format::Toml, Format::Yaml]
+        .into_iter()
+        .filter_map(|format| reader(format).err())
+    {
+        error.message = format!("{}; {}", error.message, missing.message);
+    }
+    Err(error)
 }
 
 #[cfg(test)]

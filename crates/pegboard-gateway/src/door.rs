@@ -3,6 +3,8 @@
 //! A [`Door`] stands before every route, WebSocket handshakes included. What it knows of a client that it admits is a [`Caller`]. Tokens are
 //! those of the config, or access tokens of an authorization server.
 
+mod admitted;
+mod auth_error;
 mod authenticate;
 mod caller;
 mod fetch;
@@ -22,7 +24,7 @@ use std::sync::Arc;
 
 use http::HeaderMap;
 
-pub use authenticate::AuthError;
+pub use auth_error::AuthError;
 pub(crate) use authenticate::Authenticator;
 pub use caller::{CallLimits, Caller};
 pub(crate) use oauth::{Resource, ResourceServer, WELL_KNOWN};

@@ -13,6 +13,7 @@ struct RustDoctests;
 #[doc = include_str!("../../../docs/coming-from/rmcp.md")]
 struct RmcpDoctests;
 
+mod cryptography;
 mod door;
 mod endpoints;
 mod protocol;

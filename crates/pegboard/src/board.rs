@@ -9,6 +9,7 @@ mod config_change;
 mod gateway_settings;
 mod health;
 mod in_process_servers;
+mod in_process_settings;
 mod reconcile;
 mod runtime_changes;
 mod selection_check;

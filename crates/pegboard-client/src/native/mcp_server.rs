@@ -20,8 +20,8 @@ use pegboard_tools::outcome::Answer;
 const VERSION: &str = Version::LATEST_LEGACY.as_str();
 /// The largest message that is read. The board that writes them enforces its own limit.
 const MAX_MESSAGE: usize = 64 << 20;
-/// The most calls in flight; the board's own limits are lower.
-const MAX_CALLS: usize = 1024;
+/// The most calls in flight. No setting of a board allows more.
+const MAX_CALLS: usize = 65_536;
 /// The most progress reports that wait to be written. Further ones are dropped.
 const MAX_REPORTS: usize = 256;
 

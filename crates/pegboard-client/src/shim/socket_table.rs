@@ -5,18 +5,10 @@ use std::{
     net::{IpAddr, SocketAddr},
 };
 
-use super::socket_diag;
+use super::socket_diag::{self, SocketEntry};
 
 /// The most bytes of the kernel's table that are read.
 const MAX_TABLE: u64 = 64 << 20;
-
-/// One end of a connection.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct SocketEntry {
-    /// The user who opened it.
-    pub(super) uid: u32,
-    pub(super) inode: u64,
-}
 
 /// The socket at `peer` that is connected to `local`; `None` if no process has it open any more.
 pub(super) fn find(peer: SocketAddr, local: SocketAddr) -> Option<SocketEntry> {
@@ -24,7 +16,7 @@ pub(super) fn find(peer: SocketAddr, local: SocketAddr) -> Option<SocketEntry> {
 }
 
 /// The same by the tables of the kernel, which are there even where it does not answer questions.
-pub(super) fn find_in_tables(peer: SocketAddr, local: SocketAddr) -> Option<SocketEntry> {
+fn find_in_tables(peer: SocketAddr, local: SocketAddr) -> Option<SocketEntry> {
     let lines = |table: &str| {
         let table = std::fs::File::open(table).ok()?;
         Some(BufReader::new(table.take(MAX_TABLE)).lines().map_while(Result::ok))
@@ -81,7 +73,38 @@ fn in_table(address: SocketAddr) -> String {
 
 #[cfg(test)]
 mod tests {
+    use std::net::{TcpListener, TcpStream};
+
     use super::*;
+
+    #[test]
+    fn the_kernel_tells_of_a_connection_what_its_table_does() {
+        for (listens, connects) in [
+            ("127.0.0.1:0", "127.0.0.1"),
+            ("[::1]:0", "[::1]"),
+            ("[::]:0", "127.0.0.1"),
+        ] {
+            let Ok(listener) = TcpListener::bind(listens) else {
+                continue;
+            };
+            let port = listener.local_addr().unwrap().port();
+            let client = TcpStream::connect(format!("{connects}:{port}")).unwrap();
+            let (accepted, peer) = listener.accept().unwrap();
+            let local = accepted.local_addr().unwrap();
+            let in_table = find_in_tables(peer, local);
+            assert!(in_table.is_some());
+            // A sandbox around the tests may deny the question.
+            let told = socket_diag::find(peer, local);
+            assert!(told.is_none() || told == in_table, "{listens}: {told:?}, {in_table:?}");
+            assert_eq!(
+                find(local, SocketAddr::new(local.ip(), 1)),
+                None,
+                "a listening socket is no connection"
+            );
+            drop(client);
+            assert_eq!(socket_diag::find(peer, local), None, "nobody has it open");
+        }
+    }
 
     #[test]
     fn the_owner_of_a_connection_is_read_from_the_kernels_table() {

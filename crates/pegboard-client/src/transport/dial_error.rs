@@ -46,7 +46,7 @@ impl Hint for DialError {
             Self::Failed(failure) => failure.hint(),
             Self::Tls(_) => Some("check the files named in the server's `tls` settings".to_owned()),
             Self::NoCryptography => Some(
-                "build it with the feature `rustls-ring` or `rustls-aws-lc` of the crate `pegboard`, or install a `CryptoProvider` of rustls"
+                "build it with the feature `rustls-ring` or `rustls-aws-lc` of the crate `pegboard`, or install a `CryptoProvider` of rustls before the board is opened"
                     .to_owned(),
             ),
             Self::NotBuilt(feature) => Some(format!(

@@ -18,6 +18,8 @@ use pegboard_http::{Client, Settings, Target};
 use serde_json::Value;
 use url::{Host, Origin, Url};
 
+use crate::cryptography;
+
 /// The limit on one fetch, however many requests it takes.
 pub(super) const TIME_LIMIT: Duration = Duration::from_secs(10);
 /// The limit on metadata and keys.
@@ -192,8 +194,7 @@ fn tls() -> Result<rustls::ClientConfig, FetchError> {
         roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
         Arc::new(roots)
     });
-    let provider = Arc::new(rustls::crypto::ring::default_provider());
-    let tls = rustls::ClientConfig::builder_with_provider(provider)
+    let tls = rustls::ClientConfig::builder_with_provider(cryptography::provider())
         .with_safe_default_protocol_versions()
         .map_err(|error| FetchError::Unreachable(error.to_string()))?;
     Ok(tls.with_root_certificates(roots.clone()).with_no_client_auth())

@@ -2,7 +2,7 @@
 
 use http::StatusCode;
 
-use super::{authenticate::AuthError, token_fault::TokenFault};
+use super::{auth_error::AuthError, token_fault::TokenFault};
 
 /// Why a request is not admitted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]

@@ -64,6 +64,11 @@ impl Revocation {
         watches.iter().filter_map(Weak::upgrade).for_each(|waker| waker.wake());
     }
 
+    /// Whether something else has it too.
+    pub(crate) fn is_shared(&self) -> bool {
+        Arc::strong_count(&self.0) > 1
+    }
+
     /// Watches for the withdrawal of the token.
     pub(crate) fn watch(&self) -> RevocationWatch {
         let waker = Arc::new(AtomicWaker::new());

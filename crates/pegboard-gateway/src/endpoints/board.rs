@@ -72,8 +72,11 @@ impl BoardEndpoint {
         })
     }
 
-    /// What is said of `explicit` servers that are not connected yet; `None` if there is none.
+    /// What is said of `explicit` servers that are not connected yet; `None` if there is none, or a client has no path to connect it.
     fn describe_unconnected(&self, toolset: &Toolset) -> Option<String> {
+        if self.core.scope.is_decided_by_program() {
+            return None;
+        }
         let rows = self.core.board.status().servers;
         let waiting = rows
             .iter()

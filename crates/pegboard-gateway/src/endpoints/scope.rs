@@ -28,8 +28,8 @@ impl EndpointTarget {
     pub(super) fn view(&self, board: &Pegboard, caller: &Caller) -> Result<View, RpcError> {
         let view = match self {
             Self::Board(options) => {
-                let of_caller = options.view(caller);
-                of_caller.unwrap_or_else(|| View::new().configured_limits())
+                let of_caller = options.view(caller).unwrap_or_default();
+                of_caller.configured_limits_unless_set()
             }
             Self::View(name) => board.configured_view(name).ok_or_else(|| {
                 let message = format!("the config has no view `{}` any more", name.escape_debug());
@@ -62,6 +62,11 @@ impl EndpointTarget {
             Self::Board(_) | Self::View(_) => None,
             Self::Server(server) | Self::Approved(server) => Some(server),
         }
+    }
+
+    /// Whether the program decides what is shown.
+    pub(super) fn is_decided_by_program(&self) -> bool {
+        matches!(self, Self::Board(options) if options.has_view())
     }
 
     /// How the server that it shows introduces itself, if the server is the gateway.

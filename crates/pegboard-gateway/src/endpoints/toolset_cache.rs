@@ -13,8 +13,8 @@ use tokio_util::task::AbortOnDropHandle;
 
 use crate::door::{Caller, TokenHolders};
 
-/// The most toolsets that a cache holds. The least recently used one is dropped first.
-const MAX_CACHED: usize = 256;
+/// The most toolsets that a cache holds. The least recently used one is dropped first, and one that is in use last.
+const MAX_CACHED: usize = 1024;
 /// How long a toolset is cached after its last request. Its own servers end with it.
 pub(super) const IDLE: Duration = Duration::from_secs(10 * 60);
 /// How often idle toolsets are dropped.
@@ -85,7 +85,10 @@ impl<K: Clone + Eq + Hash + Send + 'static, T: CachedToolset> ToolsetCache<K, T>
         let mut dropped = Vec::new();
         dropped.extend(cached.insert(key, entry));
         while cached.len() > MAX_CACHED {
-            let oldest = cached.iter().min_by_key(|(_, entry)| entry.used);
+            let now = Instant::now();
+            let oldest = cached
+                .iter()
+                .min_by_key(|(_, entry)| (entry.toolset.is_in_use(now), entry.used));
             let oldest = oldest.map(|(key, _)| key.clone());
             dropped.extend(oldest.and_then(|oldest| cached.remove(&oldest)));
         }

@@ -102,6 +102,14 @@ impl Gateway {
         Ok(GatewayBuilder::new(Arc::new(endpoint)))
     }
 
+    /// Ends what a principal that the program [admitted](GatewayBuilder::authenticate) has open: calls, sessions, event streams, WebSockets and its
+    /// view. For one who has signed out, or whose rights have changed. The next request is admitted as the program says then.
+    pub fn end(&self, principal: &Principal) {
+        if let Some(authenticator) = &self.site.authenticator {
+            authenticator.end(principal);
+        }
+    }
+
     /// A router for another server. It serves every path, and answers 404 where a gateway has nothing.
     ///
     /// That server must limit connections and slow clients, and must not be reachable from other machines without tokens. Its names

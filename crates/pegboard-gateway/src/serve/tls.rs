@@ -4,7 +4,6 @@ use std::{fmt, sync::Arc, time::Duration, time::SystemTime};
 
 use rustls::{
     ServerConfig,
-    crypto::ring::default_provider,
     pki_types::{
         CertificateDer, PrivateKeyDer,
         pem::{self, PemObject},
@@ -18,6 +17,7 @@ use tokio::{
 use tokio_rustls::{TlsAcceptor, server::TlsStream};
 
 use super::certificate;
+use crate::cryptography;
 
 /// How long a handshake may take.
 const HANDSHAKE_TIME: Duration = Duration::from_secs(10);
@@ -76,7 +76,7 @@ impl Tls {
         }
         let key = PrivateKeyDer::from_pem_slice(key).map_err(TlsError::Key)?;
         let expires = chain.iter().filter_map(|one| certificate::expiry(one)).min();
-        let builder = ServerConfig::builder_with_provider(default_provider().into());
+        let builder = ServerConfig::builder_with_provider(cryptography::provider());
         let mut config = builder
             .with_safe_default_protocol_versions()
             .map_err(TlsError::Unusable)?

@@ -1,7 +1,7 @@
 //! Reads answers as types of the program.
 
-use serde::de::DeserializeOwned;
-use serde_json::Value;
+use serde::de::{DeserializeOwned, Error as _};
+use serde_json::{Error, Value};
 
 use super::{Answer, CallError, Content, Outcome, Reply, call_error::UnreadableAnswer};
 
@@ -33,27 +33,27 @@ impl Reply {
     /// The answer of a call that succeeded as a type of the program: the structured content, otherwise the text as JSON, otherwise the text
     /// itself if the type is a text. Structured content of the only field `result` is also read as what that field holds.
     ///
-    /// An answer that was shortened can often not be read: [`View::whole_results`](https://docs.rs/pegboard/latest/pegboard/struct.View.html#method.whole_results) turns that off.
+    /// An answer without text is `()` or `None`. One that was shortened is an error: [`View::whole_results`](https://docs.rs/pegboard/latest/pegboard/struct.View.html#method.whole_results) turns that off. For an answer that
+    /// nobody reads there is [`Reply::into_result`].
     pub fn json<T: DeserializeOwned>(self) -> Result<T, CallError> {
         let read = match &self.outcome {
+            // What is structured is whole, or left out.
+            Outcome::Done(answer) if self.truncated && answer.structured.is_none() => {
+                Err(Error::custom("only a part of it is here"))
+            }
             Outcome::Done(answer) => read(answer),
             Outcome::ToolFailed(_) => return Err(CallError::ToolFailed(Box::new(self))),
             Outcome::Refused(_) => return Err(CallError::Refused(Box::new(self))),
             Outcome::Lost(_) => return Err(CallError::Lost(Box::new(self))),
         };
         read.map_err(|error| {
-            let shortened = if self.truncated {
-                "; the answer was shortened"
-            } else {
-                ""
-            };
-            let problem = format!("{error}{shortened}");
+            let problem = error.to_string();
             CallError::Unreadable(Box::new(UnreadableAnswer { reply: self, problem }))
         })
     }
 }
 
-fn read<T: DeserializeOwned>(answer: &Answer) -> Result<T, serde_json::Error> {
+fn read<T: DeserializeOwned>(answer: &Answer) -> Result<T, Error> {
     if let Some(structured) = &answer.structured {
         return T::deserialize(structured).or_else(|error| {
             let wrapped = structured.as_object().filter(|fields| fields.len() == 1);
@@ -66,6 +66,11 @@ fn read<T: DeserializeOwned>(answer: &Answer) -> Result<T, serde_json::Error> {
         [text] => (*text).to_owned(),
         texts => texts.join("\n"),
     };
+    if text.trim().is_empty()
+        && let Ok(nothing) = T::deserialize(Value::Null)
+    {
+        return Ok(nothing);
+    }
     serde_json::from_str(&text).or_else(|error| T::deserialize(Value::String(text)).map_err(|_| error))
 }
 
@@ -123,16 +128,29 @@ mod tests {
             r#"the answer of `s.t` cannot be read: invalid type: string "many", expected u64"#
         );
         assert_eq!((error.kind(), error.may_have_executed()), (Kind::Ok, true));
-        let cut = Reply {
+    }
+
+    #[test]
+    fn a_part_of_an_answer_is_not_taken_for_the_answer() {
+        let cut = || Reply {
             truncated: true,
-            ..done("[1, 2")
+            ..done("a long te")
         };
-        assert!(
-            cut.json::<Vec<u8>>()
-                .unwrap_err()
-                .to_string()
-                .ends_with("; the answer was shortened")
-        );
+        let problem = "the answer of `s.t` cannot be read: only a part of it is here";
+        assert_eq!(cut().json::<String>().unwrap_err().to_string(), problem);
+        assert_eq!(cut().json::<Value>().unwrap_err().to_string(), problem);
+        let structured = Reply {
+            truncated: true,
+            ..done(Answer::json(json!({"n": 1})))
+        };
+        assert_eq!(structured.json(), Ok(json!({"n": 1})), "what is structured is whole");
+    }
+
+    #[test]
+    fn an_answer_without_text_is_nothing() {
+        assert_eq!(done("").json(), Ok(()));
+        assert_eq!(done(" \n").json(), Ok(None::<u8>));
+        assert_eq!(done("").json(), Ok(String::new()));
     }
 
     #[test]

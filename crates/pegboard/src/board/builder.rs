@@ -13,7 +13,7 @@ use tokio::sync::Semaphore;
 
 use super::{
     GatewaySettings, Inner, Pegboard, approval_defaults::ApprovalDefaults, gateway_settings::PublishedSettings,
-    server_factory::ServerFactory, view_opener::ViewOpener,
+    in_process_settings, server_factory::ServerFactory, view_opener::ViewOpener,
 };
 #[cfg(feature = "oauth")]
 use super::{
@@ -121,7 +121,8 @@ impl Builder {
         N: TryInto<ServerName>,
         BadServerName: From<N::Error>,
     {
-        self.in_process_with(name, dialer, ServerConfig::in_process())
+        let settings = in_process_settings::default_settings(&dialer);
+        self.in_process_with(name, dialer, settings)
     }
 
     /// Like [`Builder::in_process`] with custom settings, such as a changed [`ServerConfig::in_process`]. Their transport is ignored.

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::{Pegboard, server_replacement::NotConnected};
+use super::{Pegboard, in_process_settings::default_settings, server_replacement::NotConnected};
 use pegboard_base::name::{BadServerName, ServerName};
 use pegboard_client::transport::Dialer;
 use pegboard_config::ServerConfig;
@@ -36,7 +36,8 @@ impl Pegboard {
         N: TryInto<ServerName>,
         BadServerName: From<N::Error>,
     {
-        self.add_in_process_with(name, dialer, ServerConfig::in_process()).await
+        let settings = default_settings(&dialer);
+        self.add_in_process_with(name, dialer, settings).await
     }
 
     /// Like [`Pegboard::add_in_process`] with custom settings, such as a changed [`ServerConfig::in_process`]. Their transport is ignored.

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::{approval_defaults::ApprovalDefaults, server_factory::ServerFactory};
+use super::{approval_defaults::ApprovalDefaults, in_process_settings, server_factory::ServerFactory};
 use crate::{
     audit::AuditLog,
     call::{CallMemories, Embeddings, Journal, MemoryOwner, UsageByPrincipal, View},
@@ -14,7 +14,7 @@ use pegboard_base::{
     sync::Mutex,
 };
 use pegboard_client::{credential::ViewCredentials, native::NativeTools, transport::Target};
-use pegboard_config::{Scope, ServerConfig, Start};
+use pegboard_config::{Scope, Start};
 use pegboard_tools::{
     args::CompiledSchemas,
     catalog::{Catalog, HeaderRule},
@@ -96,7 +96,7 @@ impl ViewOpener {
 fn make_home(registry: &Registry, factory: &ServerFactory, tools: NativeTools) -> Server {
     let servers = registry.configured_servers();
     let name = ServerName::choose_free(HOME, |name| is_any(&servers, name));
-    let mut settings = ServerConfig::in_process();
+    let mut settings = in_process_settings::default_settings(&tools);
     settings.start = Start::Lazy;
     settings.policy.scope = Scope::Session;
     // A view's own tools are listed even if the tool budget hides the others.
@@ -129,7 +129,7 @@ mod tests {
     use super::*;
     use crate::{board::Pegboard, call::ToolCall};
     use pegboard_client::native::NativeTool;
-    use pegboard_config::Config;
+    use pegboard_config::{Config, ServerConfig};
     use pegboard_tools::outcome::{Answer, Kind};
 
     fn board() -> Pegboard {

@@ -29,11 +29,11 @@ pub(crate) async fn trace<F: Future<Output = Reply>>(call: ToolCall, run: impl F
 /// Opens the span of a call. No field is called `name`, because formats such as JSON have the name of the span under that key.
 fn open_span(call: &ToolCall) -> Span {
     let tool_name = &call.name[..call.name.floor_char_boundary(MAX_NAME)];
-    let span_name = format!("{} {tool_name}", method::TOOLS_CALL);
     tracing::info_span!(
         target: "pegboard::call",
         "call",
-        otel.name = span_name.as_str(),
+        // With the tool at the end: what a model wrote may be anything, and names of spans are few.
+        otel.name = method::TOOLS_CALL,
         otel.kind = "client",
         otel.status_code = Empty,
         mcp.method.name = method::TOOLS_CALL,
@@ -59,6 +59,9 @@ impl CallSpan {
         if let Some(span) = self.0.take() {
             span.record("server", reply.server.as_ref().map(tracing::field::display));
             span.record("tool", reply.tool.as_deref());
+            if let Some(tool) = &reply.tool {
+                span.record("otel.name", format!("{} {tool}", method::TOOLS_CALL).as_str());
+            }
             span.record("attempts", reply.attempts);
             span.record("latency_ms", millis(reply.latency));
             record_kind(&span, reply.outcome.kind());

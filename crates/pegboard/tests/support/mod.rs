@@ -144,9 +144,9 @@ pub(crate) fn processes_with(path: &Path) -> Vec<u32> {
         .collect()
 }
 
-/// The settings of a server in this process that has as many calls in flight as one of a config.
+/// The default settings of an in-process server.
 pub(crate) fn in_process_settings() -> ServerConfig {
-    ServerConfig::in_process().max_in_flight(32)
+    ServerConfig::in_process()
 }
 
 pub(crate) async fn call(tools: &Toolset, tool: &str, arguments: Value) -> Reply {

@@ -1,4 +1,4 @@
-//! A program with an HTTP client of its own. What the library is built with changes nothing for it.
+//! A program with an HTTP client of its own, which works as it does without the library.
 
 use anyhow::{Context, ensure};
 use pegboard::{Config, NativeTool, NativeTools, Pegboard};

@@ -26,6 +26,9 @@ async fn main() -> anyhow::Result<()> {
             "a provider is installed"
         );
     }
+    // It would panic if the library had turned on another provider beside the program's.
+    #[cfg(feature = "aws-lc")]
+    let _ = rustls::ClientConfig::builder();
     let tried = attempt().await?;
     let said = tried.reply.text();
     match cfg!(any(feature = "ring", feature = "aws-lc", feature = "own")) {

@@ -27,7 +27,7 @@ pub(super) struct Verifier {
 #[derive(Debug)]
 enum Trust {
     /// The system's roots, which are loaded with the first certificate.
-    System,
+    System(OnceLock<Option<Arc<WebPkiServerVerifier>>>),
     /// The authorities in a file.
     Files(Arc<CertificateFiles>),
     /// Any certificate is accepted.
@@ -36,7 +36,7 @@ enum Trust {
 
 impl Verifier {
     pub(super) fn with_system_roots(provider: Arc<CryptoProvider>) -> Self {
-        let trust = Trust::System;
+        let trust = Trust::System(OnceLock::new());
         Self { provider, trust }
     }
 
@@ -49,17 +49,13 @@ impl Verifier {
         let trust = Trust::Anything;
         Self { provider, trust }
     }
+}
 
-    /// A verifier with the system's roots; `None` if there are none.
-    fn system_verifier(&self) -> Option<&'static WebPkiServerVerifier> {
-        static VERIFIER: OnceLock<Option<Arc<WebPkiServerVerifier>>> = OnceLock::new();
-        let build = || {
-            WebPkiServerVerifier::builder_with_provider(system_roots(), self.provider.clone())
-                .build()
-                .ok()
-        };
-        VERIFIER.get_or_init(build).as_deref()
-    }
+/// A verifier with the system's roots; `None` if there are none.
+fn with_system_roots(provider: &Arc<CryptoProvider>) -> Option<Arc<WebPkiServerVerifier>> {
+    WebPkiServerVerifier::builder_with_provider(system_roots(), provider.clone())
+        .build()
+        .ok()
 }
 
 impl ServerCertVerifier for Verifier {
@@ -73,8 +69,9 @@ impl ServerCertVerifier for Verifier {
     ) -> Result<ServerCertVerified, rustls::Error> {
         match &self.trust {
             Trust::Anything => Ok(ServerCertVerified::assertion()),
-            Trust::System => {
-                let verifier = self.system_verifier().ok_or(CertificateError::UnknownIssuer)?;
+            Trust::System(verifier) => {
+                let verifier = verifier.get_or_init(|| with_system_roots(&self.provider));
+                let verifier = verifier.as_ref().ok_or(CertificateError::UnknownIssuer)?;
                 verifier.verify_server_cert(end_entity, intermediates, server_name, ocsp_response, now)
             }
             Trust::Files(files) => match files.proof().ok_or(CertificateError::UnknownIssuer)? {

@@ -26,7 +26,7 @@ async fn sign_in(mut request: Request, next: middleware::Next) -> axum::response
 }
 
 /// A service with two users of a remote server: `ada` sees all its tools, others only those that tell who they are.
-async fn start() -> (SocketAddr, Arc<NetHandle>) {
+async fn start() -> (SocketAddr, Arc<NetHandle>, Gateway) {
     let fake = FakeServer::new("fx")
         .tool(Tool::new("whoami").read_only().shows_caller())
         .tool(Tool::new("act").shows_caller());
@@ -76,7 +76,7 @@ async fn start() -> (SocketAddr, Arc<NetHandle>) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
     tokio::spawn(async move { axum::serve(listener, app).await });
-    (address, remote)
+    (address, remote, gateway)
 }
 
 /// Makes a call as a user, on a connection of its own.
@@ -88,7 +88,7 @@ async fn call(address: SocketAddr, user: &str, tool: &str) -> crate::http::clien
 
 #[tokio::test]
 async fn each_user_has_the_view_and_the_credentials_of_that_user() {
-    let (address, remote) = start().await;
+    let (address, remote, _gateway) = start().await;
     for user in ["ada", "bob", "ada"] {
         assert_eq!(call(address, user, "greet").await.text(), format!("hello {user}"));
         let told = call(address, user, "fx__whoami").await.json();
@@ -115,7 +115,7 @@ async fn each_user_has_the_view_and_the_credentials_of_that_user() {
 
 #[tokio::test]
 async fn who_is_not_admitted_gets_nothing_and_other_routes_are_the_program_s() {
-    let (address, _remote) = start().await;
+    let (address, _remote, _gateway) = start().await;
     let mut http = Http::connect(address).await;
     for (user, status) in [(None, 401), (Some("eve"), 403), (Some("bob"), 200)] {
         let user = user.map(|user| ("x-user", user));
@@ -134,7 +134,7 @@ async fn who_is_not_admitted_gets_nothing_and_other_routes_are_the_program_s() {
 
 #[tokio::test]
 async fn a_session_is_its_user_s_and_the_service_has_its_own_name() {
-    let (address, _remote) = start().await;
+    let (address, _remote, _gateway) = start().await;
     let mut http = Http::connect(address).await;
     let params = json!({"_meta": modern_meta()});
     let headers = [
@@ -160,4 +160,56 @@ async fn a_session_is_its_user_s_and_the_service_has_its_own_name() {
             .await;
         assert_eq!(response.status == 200, is_known, "{user}");
     }
+}
+
+#[tokio::test]
+async fn what_a_user_has_open_ends_when_the_program_says_so() {
+    let (address, _remote, gateway) = start().await;
+    let mut http = Http::connect(address).await;
+    let mut sessions = Vec::new();
+    for user in ["ada", "bob"] {
+        sessions.push((user, initialize(&mut http, "2025-11-25", &[("x-user", user)]).await));
+    }
+    gateway.end(&"ada".into());
+    for (user, session) in &sessions {
+        let headers = [BOTH, JSON, ("mcp-session-id", session), ("x-user", user)];
+        let mut http = Http::connect(address).await;
+        let response = http
+            .ask("POST", "/mcp", &headers, &request(2, "tools/list", &json!({})))
+            .await;
+        let expected = if *user == "ada" { 404 } else { 200 };
+        assert_eq!(response.status, expected, "{user}: {}", response.text());
+    }
+    assert_eq!(
+        call(address, "ada", "greet").await.text(),
+        "hello ada",
+        "she is admitted again"
+    );
+}
+
+/// The limit on texts for a model is not for clients, which have limits of their own.
+#[tokio::test]
+async fn a_view_of_the_program_leaves_results_as_long_as_they_are() {
+    let long = "word ".repeat(20_000);
+    let text = long.clone();
+    let gateway = Gateway::for_board(Pegboard::open(Config::new()))
+        .unwrap()
+        .authenticate(|_| Box::pin(async { Ok("ada".into()) }))
+        .view(move |_| {
+            let text = text.clone();
+            View::new().tools(NativeTool::new(
+                "read",
+                "Reads.",
+                json!({"type": "object"}),
+                move |_| {
+                    let text = text.clone();
+                    async move { Ok(text) }
+                },
+            ))
+        })
+        .build();
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    tokio::spawn(async move { axum::serve(listener, gateway.router()).await });
+    assert_eq!(call(address, "ada", "read").await.text(), long);
 }

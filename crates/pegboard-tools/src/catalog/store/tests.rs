@@ -7,7 +7,7 @@ use tempfile::TempDir;
 
 use super::{stored::CacheScope, *};
 use crate::catalog::{Catalog, HeaderRule, ListWarning};
-use pegboard_base::{diagnosis::Code, timestamp::Timestamp};
+use pegboard_base::diagnosis::Code;
 
 fn server() -> ServerName {
     ServerName::parse("fx").unwrap()
@@ -203,7 +203,10 @@ fn two_listings_are_as_fresh_as_the_staler_and_as_private_as_the_more_private() 
 #[test]
 fn a_catalogue_is_fresh_until_its_time_is_up() {
     let stored = stored();
-    let after = |seconds: i64| Timestamp::from_millisecond(stored.saved_at.as_millisecond() + 1000 * seconds).unwrap();
+    let after = |seconds: i64| match u64::try_from(seconds) {
+        Ok(seconds) => stored.saved_at + Duration::from_secs(seconds),
+        Err(_) => stored.saved_at - Duration::from_secs(seconds.unsigned_abs()),
+    };
     for (seconds, fresh) in [(0, true), (299, true), (300, false), (-1, false)] {
         assert_eq!(stored.is_fresh(after(seconds)), fresh, "{seconds}");
     }

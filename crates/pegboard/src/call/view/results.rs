@@ -32,6 +32,15 @@ impl View {
         self
     }
 
+    /// Like [`View::configured_limits`], unless the view says something about the size of results.
+    #[doc(hidden)]
+    pub fn configured_limits_unless_set(self) -> Self {
+        match self.result_options.size {
+            Size::Configured => self.configured_limits(),
+            _ => self,
+        }
+    }
+
     /// Keeps the fence around the text of servers with `result.fence` in a view with whole or truncated results.
     #[doc(hidden)]
     pub fn keep_fences(mut self) -> Self {

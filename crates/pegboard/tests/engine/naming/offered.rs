@@ -119,6 +119,6 @@ async fn a_models_broken_arguments_are_told_to_it() {
     assert_eq!(message["tool_call_id"], "c1");
     assert_contains(
         message["content"].as_str().unwrap(),
-        &["fx.find was not called", "JSON"],
+        &["fx__find was not called", "JSON"],
     );
 }
