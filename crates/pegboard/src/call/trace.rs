@@ -59,8 +59,8 @@ impl CallSpan {
         if let Some(span) = self.0.take() {
             span.record("server", reply.server.as_ref().map(tracing::field::display));
             span.record("tool", reply.tool.as_deref());
-            if let Some(tool) = &reply.tool {
-                span.record("otel.name", format!("{} {tool}", method::TOOLS_CALL).as_str());
+            if let (Some(server), Some(tool)) = (&reply.server, &reply.tool) {
+                span.record("otel.name", format!("{} {server}.{tool}", method::TOOLS_CALL).as_str());
             }
             span.record("attempts", reply.attempts);
             span.record("latency_ms", millis(reply.latency));

@@ -123,7 +123,7 @@ async fn a_process_too_many_waits_until_another_has_ended() {
 #[tokio::test(start_paused = true)]
 async fn two_thousand_calls_of_a_native_tool_run_at_once() {
     let wait = NativeTool::new("wait", "Waits.", json!({"type": "object"}), |_| async {
-        tokio::time::sleep(secs(60)).await;
+        tokio::time::sleep(secs(30)).await;
         Ok("done")
     });
     let board = Pegboard::builder(Config::new())
@@ -140,7 +140,7 @@ async fn two_thousand_calls_of_a_native_tool_run_at_once() {
         "{}",
         failed.map(pegboard::Reply::text).unwrap_or_default()
     );
-    assert!(started.elapsed() < secs(120), "they ran at the same time");
+    assert!(started.elapsed() < secs(60), "they ran at the same time");
 }
 
 /// A lazy server may be one that only users sign in to. A program that waits for its board must not start it.
