@@ -235,6 +235,9 @@ pub mod diagnosis {
 /// let call = ToolCall::new("argocd.get_app").selection(selection);
 /// // The grants of a user. Without a grant nothing is visible.
 /// let view = View::new().grants(Grants::new().server("k8s"));
+/// # Ok(())
+/// # }
+/// ```
 pub mod filter {
     #[doc(inline)]
     pub use pegboard_tools::filter::{BadSelection, Selected, Selection};
