@@ -47,7 +47,7 @@ pub use validate::LazyValidator;
 
 use serde_json::{Map, Value};
 
-use node::{MAX_PAIRS, Node};
+use node::Node;
 use pegboard_config::Reading;
 use schema::Subschema;
 

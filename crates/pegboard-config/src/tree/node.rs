@@ -3,9 +3,6 @@
 /// The deepest nesting. Our settings need six levels; the rest is for settings of other programs in the same file.
 pub(super) const MAX_DEPTH: usize = 64;
 
-/// The most values in one file, including those that a YAML alias repeats.
-pub(super) const MAX_NODES: usize = 200_000;
-
 /// A location in a file. Lines and columns count from one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Location {
@@ -114,10 +111,6 @@ impl SyntaxError {
 
     pub(super) fn too_deep(at: Location) -> Self {
         Self::new(at, format!("nested deeper than {MAX_DEPTH} levels"))
-    }
-
-    pub(super) fn too_many(at: Location) -> Self {
-        Self::new(at, format!("more than {MAX_NODES} values"))
     }
 
     pub(super) fn duplicate(at: Location, key: &str) -> Self {

@@ -10,7 +10,10 @@ pub use scalar::YamlScalar;
 
 use saphyr_parser::{Event, Parser, ScanError, Span};
 
-use super::node::{KeyValue, Location, MAX_DEPTH, MAX_NODES, Node, SyntaxError, Value};
+use super::node::{KeyValue, Location, MAX_DEPTH, Node, SyntaxError, Value};
+
+/// The most values in one file, including those that an alias repeats.
+const MAX_NODES: usize = 200_000;
 
 pub(super) fn read(text: &str) -> Result<Node, SyntaxError> {
     let mut builder = Builder::default();
@@ -123,7 +126,7 @@ impl Builder {
         // ways over-counts deep collections by their depth at most, which the limit has room for.
         self.nodes = self.nodes.saturating_add(size.nodes);
         if self.nodes > MAX_NODES {
-            return Err(SyntaxError::too_many(at));
+            return Err(SyntaxError::new(at, format!("more than {MAX_NODES} values")));
         }
         // An alias may hold another alias, line after line, without the text itself being nested.
         if self.open.len() + size.depth > MAX_DEPTH {

@@ -110,15 +110,25 @@ impl Gateway {
         }
     }
 
-    /// A router for another server. It serves every path, and answers 404 where a gateway has nothing.
+    /// A router for another server. It serves `/mcp`, `/sse`, `/livez`, for a board without a [view](GatewayBuilder::view) of the program also the paths
+    /// of single servers and views of the config, and answers 404 on every other path. As one route it is
+    /// `.route("/mcp", axum::routing::any_service(gateway.router()))`, which leaves other paths to the program.
     ///
-    /// That server must limit connections and slow clients, and must not be reachable from other machines without tokens. Its names
-    /// beyond loopback must be configured as [hosts](GatewayBuilder::hosts).
+    /// Everyone who reaches it is admitted, unless there are [tokens](GatewayBuilder::token) or the program
+    /// [authenticates](GatewayBuilder::authenticate): unlike `pegboard serve`, it does not look whose process a client is. That server must limit
+    /// connections and slow clients. Its names beyond loopback must be configured as [hosts](GatewayBuilder::hosts). Before it waits for its
+    /// connections to end, call [`Gateway::stop`].
     pub fn router(&self) -> Router {
         Router::new().fallback_service(SiteService {
             site: self.site.clone(),
             expiry: Arc::default(),
         })
+    }
+
+    /// Begins to stop what [`Gateway::router`] serves: event streams on which clients only listen end, which another server's graceful shutdown
+    /// would wait for, and sessions begin no more requests. [`Gateway::serve`] does this itself.
+    pub fn stop(&self) {
+        self.site.begin_to_stop();
     }
 
     /// Serves until `shutdown` completes; then answers the requests in flight and returns.

@@ -50,13 +50,8 @@ pub(super) async fn serve(
         accepting.spawn(accept(listener, site.clone(), permits, closing.clone()));
     }
     shutdown.await;
-    site.traffic.set_draining();
     closing.cancel();
-    site.endpoints.stop();
-    site.http.end_listening();
-    site.sse.drain();
-    site.websocket.connections.drain();
-    site.lines.connections.drain();
+    site.begin_to_stop();
     if timeout(limits.drain, drain(&mut accepting, site)).await.is_err() {
         tracing::warn!("requests in flight were cancelled by the shutdown");
         site.endpoints.halt();

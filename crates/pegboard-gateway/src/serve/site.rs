@@ -105,6 +105,16 @@ impl Site {
         self.tokens_changed.send_replace(());
     }
 
+    /// Ends streams on which clients only listen, and lets connections of more than one request close once their requests are answered.
+    pub(super) fn begin_to_stop(&self) {
+        self.traffic.set_draining();
+        self.endpoints.stop();
+        self.http.end_listening();
+        self.sse.drain();
+        self.websocket.connections.drain();
+        self.lines.connections.drain();
+    }
+
     /// How many requests are being handled.
     pub(super) fn in_flight(&self) -> usize {
         self.max_in_flight

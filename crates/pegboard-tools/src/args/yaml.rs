@@ -83,7 +83,7 @@ impl Builder {
                 None => {
                     let name = name(node)?;
                     // A duplicate key means that the text is probably not YAML.
-                    if fields.len() >= super::MAX_PAIRS || fields.iter().any(|(known, _)| *known == name) {
+                    if fields.len() >= super::node::MAX_PAIRS || fields.iter().any(|(known, _)| *known == name) {
                         return None;
                     }
                     *waiting = Some(name);

@@ -2,7 +2,12 @@
 
 use std::{net::SocketAddr, sync::Arc};
 
-use axum::{Router, extract::Request, middleware, routing::get};
+use axum::{
+    Router,
+    extract::Request,
+    middleware,
+    routing::{any_service, get},
+};
 use pegboard::{
     Config, Credential, Credentials, NativeTool, Pegboard, Principal, Selection, ServerConfig, View,
     approval::{Decision, Question},
@@ -212,4 +217,26 @@ async fn a_view_of_the_program_leaves_results_as_long_as_they_are() {
     let address = listener.local_addr().unwrap();
     tokio::spawn(async move { axum::serve(listener, gateway.router()).await });
     assert_eq!(call(address, "ada", "read").await.text(), long);
+}
+
+#[tokio::test]
+async fn a_server_of_the_program_ends_although_clients_listen() {
+    let gateway = Gateway::for_board(Pegboard::open(Config::new())).unwrap().build();
+    let app = Router::new().route("/mcp", any_service(gateway.router()));
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    let (stop, stopped) = tokio::sync::oneshot::channel::<()>();
+    let serving = tokio::spawn(async move {
+        let signal = async { drop(stopped.await) };
+        axum::serve(listener, app).with_graceful_shutdown(signal).await
+    });
+    let mut http = Http::connect(address).await;
+    let session = initialize(&mut http, "2025-11-25", &[]).await;
+    let headers = [("accept", "text/event-stream"), ("mcp-session-id", &*session)];
+    http.send("GET", "/mcp", &headers, "").await;
+    assert!(http.response().await.is_events());
+    gateway.stop();
+    stop.send(()).unwrap();
+    let ended = tokio::time::timeout(std::time::Duration::from_secs(20), serving).await;
+    ended.expect("it ends").unwrap().unwrap();
 }
