@@ -253,11 +253,14 @@ async fn every_response_replaces_the_nonce() {
     let site = binding_site(AuthorizationServer::new().fault(AuthFault::DpopNonceEachTime)).await;
     let board = site.signed_in("alice").await;
     let tools = board.toolset();
+    assert_greeted(&hello(&tools).await);
+    // Only the first one did not know any, and an attempt to connect that the sign-in overtook.
+    let refused = with_token(&site).1;
+    assert!((1..=2).contains(&refused), "{refused} requests were refused");
     for _ in 0..20 {
         assert_greeted(&hello(&tools).await);
     }
-    // Only the first one did not know any.
-    assert_eq!(with_token(&site).1, 1);
+    assert_eq!(with_token(&site).1, refused);
     board.shutdown().await;
 }
 
