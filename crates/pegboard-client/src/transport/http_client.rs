@@ -90,9 +90,9 @@ impl HttpClient {
         tls::prepare(endpoint.url.expose()).await;
         let (tls, certificate_files) = match tls::reloading_config(&endpoint.tls, endpoint.url.expose())? {
             None => (None, None),
-            Some((mut tls, files)) => {
-                tls.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
-                (Some(tls), files)
+            Some(mut settings) => {
+                settings.config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
+                (Some(settings.config), settings.files)
             }
         };
         let mut url = endpoint.url.expose().clone();

@@ -41,15 +41,18 @@ fn built_in() -> Option<Arc<CryptoProvider>> {
 /// The TLS settings for connections to `url`, with its files as they are now; `None` if it needs no TLS and there is no cryptography. Creating
 /// them does not load the system's roots unless `tls.ca` is set.
 pub(super) fn client_config(tls: &Tls, url: &Url) -> Result<Option<ClientConfig>, DialError> {
-    Ok(reloading_config(tls, url)?.map(|(config, _)| config))
+    Ok(reloading_config(tls, url)?.map(|settings| settings.config))
 }
 
-/// The TLS settings for connections to `url`, and the files whose changes they follow when they are asked to.
-#[expect(clippy::type_complexity, reason = "it is taken apart where it is called")]
-pub(super) fn reloading_config(
-    tls: &Tls,
-    url: &Url,
-) -> Result<Option<(ClientConfig, Option<Arc<CertificateFiles>>)>, DialError> {
+/// The TLS settings for connections to one server.
+pub(super) struct TlsSettings {
+    pub(super) config: ClientConfig,
+    /// The files whose changes they follow when they are asked to.
+    pub(super) files: Option<Arc<CertificateFiles>>,
+}
+
+/// Like [`client_config`], with the files that the settings came from.
+pub(super) fn reloading_config(tls: &Tls, url: &Url) -> Result<Option<TlsSettings>, DialError> {
     let provider = match provider() {
         Some(provider) => provider,
         None if matches!(url.scheme(), "https" | "wss") => return Err(DialError::NoCryptography),
@@ -84,5 +87,5 @@ pub(super) fn reloading_config(
         // A resumed session stays that of the certificates with which it began, whatever the files say now.
         config.resumption = Resumption::disabled();
     }
-    Ok(Some((config, files)))
+    Ok(Some(TlsSettings { config, files }))
 }

@@ -125,8 +125,8 @@ impl Gateway {
         })
     }
 
-    /// Begins to stop what [`Gateway::router`] serves: event streams on which clients only listen end, which another server's graceful shutdown
-    /// would wait for, and sessions begin no more requests. [`Gateway::serve`] does this itself.
+    /// Ends what another server's graceful shutdown would wait for: event streams and subscriptions on which clients only listen, and WebSockets and
+    /// streams of HTTP+SSE once their requests are answered. Call it when that server begins to stop; [`Gateway::serve`] does this itself.
     pub fn stop(&self) {
         self.site.begin_to_stop();
     }

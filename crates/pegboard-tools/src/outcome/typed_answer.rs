@@ -33,8 +33,9 @@ impl Reply {
     /// The answer of a call that succeeded as a type of the program: the structured content, otherwise the text as JSON, otherwise the text
     /// itself if the type is a text. Structured content of the only field `result` is also read as what that field holds.
     ///
-    /// An answer without text is `()` or `None`. One that was shortened is an error: [`View::whole_results`](https://docs.rs/pegboard/latest/pegboard/struct.View.html#method.whole_results) turns that off. For an answer that
-    /// nobody reads there is [`Reply::into_result`].
+    /// An answer without text is `()` or `None`. One that was shortened is an error:
+    /// [`View::whole_results`](https://docs.rs/pegboard/latest/pegboard/struct.View.html#method.whole_results) turns that off. Use
+    /// [`Reply::into_result`] if the content does not matter.
     pub fn json<T: DeserializeOwned>(self) -> Result<T, CallError> {
         let read = match &self.outcome {
             // What is structured is whole, or left out.
