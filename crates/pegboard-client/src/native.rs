@@ -22,16 +22,30 @@ const STREAM_CAPACITY: usize = 256 << 10;
 
 impl Dialer for NativeTools {
     fn dial(&self, _context: DialContext) -> BoxFuture<'_, Result<(ByteSource, ByteSink), DialerError>> {
-        Box::pin(async {
-            let (ours, theirs) = tokio::io::duplex(STREAM_CAPACITY);
-            // The task ends when the board drops its end.
-            tokio::spawn(mcp_server::serve(self.clone(), theirs));
-            let (read, write) = tokio::io::split(ours);
-            Ok((Box::new(read) as ByteSource, Box::new(write) as ByteSink))
-        })
+        Box::pin(async { Ok(serve(self.clone())) })
     }
 
     fn tool_kind(&self) -> ToolKind {
         ToolKind::Native
     }
+}
+
+/// A server of one tool.
+impl Dialer for NativeTool {
+    fn dial(&self, _context: DialContext) -> BoxFuture<'_, Result<(ByteSource, ByteSink), DialerError>> {
+        Box::pin(async { Ok(serve(self.clone().into())) })
+    }
+
+    fn tool_kind(&self) -> ToolKind {
+        ToolKind::Native
+    }
+}
+
+/// Serves the tools over a stream in memory.
+fn serve(tools: NativeTools) -> (ByteSource, ByteSink) {
+    let (ours, theirs) = tokio::io::duplex(STREAM_CAPACITY);
+    // The task ends when the board drops its end.
+    tokio::spawn(mcp_server::serve(tools, theirs));
+    let (read, write) = tokio::io::split(ours);
+    (Box::new(read) as ByteSource, Box::new(write) as ByteSink)
 }

@@ -287,7 +287,7 @@ impl ToolCall {
         self.meta(meta::TRACEPARENT, traceparent.into())
     }
 
-    /// Sets the idempotency key. Calls of this view, or of views of the same principal with the same credentials, return
+    /// Sets the idempotency key. Calls of this view, or of views of the same principal with the same credentials and variables, return
     /// the reply of the first one with the same tool, key and arguments, until ten minutes after it ended. The same key with other arguments is refused, and a call that was certainly not executed releases its key.
     /// The server finds the key in `_meta` as `dev.pegboard/idempotencyKey`, and in the argument that the config names (`retry = {
     /// key_argument = "…" }`).

@@ -20,6 +20,10 @@ use pegboard_tools::{
 /// of byte streams that carry one JSON message per line.
 ///
 /// A function `Fn() -> (ByteSource, ByteSink)` is a dialer. [`dialer`] makes one of an async function that may fail.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is no server in this process",
+    note = "pass a `NativeTool`, `NativeTools::new([..])`, a function `Fn() -> (ByteSource, ByteSink)` or a `dialer(..)`"
+)]
 pub trait Dialer: Send + Sync + 'static {
     /// Opens a new connection. Returns the server's output and its input.
     ///

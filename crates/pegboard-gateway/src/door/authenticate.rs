@@ -1,11 +1,17 @@
 //! [`Authenticator`]: a program's own way to tell who sends a request, in place of tokens.
 
-use std::{fmt, sync::Arc};
+use std::{fmt, sync::Arc, time::Duration};
 
 use http::request::Parts;
 use pegboard::{BoxFuture, Principal};
+use pegboard_base::sync::catch;
 
 use super::{AuthError, Caller, Rejection, Scopes, admitted::Admitted};
+
+/// How long the program may take to tell who sends a request.
+const TIME_LIMIT: Duration = Duration::from_secs(30);
+/// How often the program is asked about one request, if what its sender has open is ended meanwhile.
+const ATTEMPTS: usize = 3;
 
 type Authenticate = dyn for<'a> Fn(&'a Parts) -> BoxFuture<'a, Result<Principal, AuthError>> + Send + Sync;
 
@@ -29,18 +35,47 @@ impl Authenticator {
 
     /// The caller of a request, who may use tools but not change what runs.
     pub(crate) async fn authenticate(&self, head: &Parts) -> Result<Caller, Rejection> {
-        let principal = (self.authenticate)(head).await.map_err(Rejection::Program)?;
-        Ok(Caller {
-            revoked: self.admitted.revocation_of(&principal),
-            principal: Some(principal),
+        for _ in 0..ATTEMPTS {
+            let asked = self.admitted.moment();
+            let principal = self.ask(head).await.map_err(Rejection::Program)?;
+            // What the program answers may be older than the end of the principal.
+            if let Some(revoked) = self.admitted.revocation_since(asked, &principal) {
+                return Ok(Caller {
+                    revoked,
+                    principal: Some(principal),
+                    scopes: Scopes::DEFAULT,
+                    ..Caller::default()
+                });
+            }
+        }
+        Err(Rejection::Program(AuthError::Unavailable))
+    }
+
+    /// Asks the program.
+    async fn ask(&self, head: &Parts) -> Result<Principal, AuthError> {
+        let asking = catch(async { (self.authenticate)(head).await });
+        match tokio::time::timeout(TIME_LIMIT, asking).await {
+            Ok(Ok(answer)) => answer,
+            Ok(Err(_)) => {
+                tracing::error!("the function that authenticates requests panicked; the request is refused");
+                Err(AuthError::Unavailable)
+            }
+            Err(_) => {
+                tracing::warn!("the function that authenticates requests took too long; the request is refused");
+                Err(AuthError::Unavailable)
+            }
+        }
+    }
+
+    /// Ends what a principal has open. Returns as whom it was opened, if there may be something.
+    pub(crate) fn end(&self, principal: &Principal) -> Option<Caller> {
+        let revoked = self.admitted.end(principal)?;
+        Some(Caller {
+            revoked,
+            principal: Some(principal.clone()),
             scopes: Scopes::DEFAULT,
             ..Caller::default()
         })
-    }
-
-    /// Ends what a principal has open.
-    pub(crate) fn end(&self, principal: &Principal) {
-        self.admitted.end(principal);
     }
 }
 

@@ -9,7 +9,9 @@ use super::{auth_error::AuthError, token_fault::TokenFault};
 pub(crate) enum Rejection {
     #[error("the Host header is missing")]
     NoHost,
-    #[error("the Host header does not name this server; add the name to `serve.hosts`")]
+    #[error(
+        "the Host header does not name this server; add the name to `serve.hosts`, in a program to `GatewayBuilder::hosts`"
+    )]
     Host,
     #[error("the Origin header names another site; add the origin to `serve.origins`")]
     Origin,

@@ -100,10 +100,10 @@ impl ClientTools {
             view = view.approver(ClientApprover::new(exchanges.clone()));
         }
         if let Some(principal) = client.principal() {
-            let of_token = settings
-                .serve
-                .tokens
-                .get(principal.as_str())
+            // A principal of the program may have the name of a token of the config by chance.
+            let tokens = Some(&settings.serve.tokens).filter(|_| !scope.is_decided_by_program());
+            let of_token = tokens
+                .and_then(|tokens| tokens.get(principal.as_str()))
                 .map(CallLimits::from_token);
             view = of_token.unwrap_or_default().apply(view);
             view = limits.apply(view).principal(principal.clone());

@@ -65,6 +65,12 @@ impl<K: Clone + Eq + Hash + Send + 'static, T: CachedToolset> ToolsetCache<K, T>
     /// Looks up the toolset of `key` for a request of `caller`. `read` returns `None` if the toolset is outdated; it runs under the lock.
     pub fn get<R>(&self, key: &K, caller: &Caller, read: impl FnOnce(&T) -> Option<R>) -> Option<R> {
         let mut cached = self.cached.lock();
+        if cached.get(key).is_some_and(Cached::has_ended) {
+            let ended = cached.remove(key);
+            drop(cached);
+            drop(ended);
+            return None;
+        }
         let entry = cached.get_mut(key)?;
         let read = read(&entry.toolset)?;
         entry.used = Instant::now();
@@ -171,6 +177,22 @@ mod tests {
         tokio::time::sleep(2 * SWEEP).await;
         assert_eq!(cache.len(), 1, "an outdated toolset is not used by a look-up");
         tokio::time::sleep(IDLE + SWEEP).await;
+        assert_eq!(cache.len(), 0);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_toolset_whose_tokens_have_ended_is_not_used_again_even_before_it_is_dropped() {
+        let cache = ToolsetCache::default();
+        let caller = || Caller {
+            principal: Some("ada".into()),
+            ..Caller::default()
+        };
+        let (before, after) = (caller(), caller());
+        cache.insert("ada", &before, Plain);
+        assert!(cache.get(&"ada", &before, |Plain| Some(())).is_some());
+        before.revoked.revoke();
+        // No other task has run since.
+        assert!(cache.get(&"ada", &after, |Plain| Some(())).is_none());
         assert_eq!(cache.len(), 0);
     }
 

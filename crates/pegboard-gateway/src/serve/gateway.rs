@@ -105,9 +105,12 @@ impl Gateway {
     /// Ends what a principal that the program [admitted](GatewayBuilder::authenticate) has open: calls, sessions, event streams, WebSockets and its
     /// view. For one who has signed out, or whose rights have changed. The next request is admitted as the program says then.
     pub fn end(&self, principal: &Principal) {
-        if let Some(authenticator) = &self.site.authenticator {
-            authenticator.end(principal);
-        }
+        let ended = self
+            .site
+            .authenticator
+            .as_ref()
+            .and_then(|authenticator| authenticator.end(principal));
+        self.site.end_sessions_of(ended.as_slice());
     }
 
     /// A router for another server. It serves `/mcp`, `/sse`, `/livez`, for a board without a [view](GatewayBuilder::view) of the program also the paths

@@ -140,7 +140,7 @@ impl Site {
     }
 
     /// Ends what outlives the requests of these callers. The rest ends by itself when it is notified.
-    fn end_sessions_of(&self, revoked: &[Caller]) {
+    pub(super) fn end_sessions_of(&self, revoked: &[Caller]) {
         if revoked.is_empty() {
             return;
         }

@@ -14,7 +14,7 @@ use pegboard_base::{
     sync::Mutex,
 };
 use pegboard_client::{credential::ViewCredentials, native::NativeTools, transport::Target};
-use pegboard_config::{Scope, Start};
+use pegboard_config::{SESSION_ID, Scope, Start};
 use pegboard_tools::{
     args::CompiledSchemas,
     catalog::{Catalog, HeaderRule},
@@ -75,10 +75,14 @@ impl ViewOpener {
             shown: view.rules.shown_servers(),
         };
         view.memory = view.principal.clone().map(|principal| {
+            let mut variables = identity.variables.clone();
+            // It tells sessions apart, not what servers do.
+            variables.remove(SESSION_ID);
             self.memories.open(MemoryOwner {
                 principal,
                 rights: identity.rights,
                 credentials: identity.credentials_key.clone(),
+                variables,
                 limits: view.result_options.spill_limits().clone(),
             })
         });

@@ -1,6 +1,10 @@
 //! [`CallMemories`]: what the toolsets of a principal remember of their calls, so that a toolset per request is as good as one that is kept.
 
-use std::{collections::HashMap, sync::Arc, time::Duration};
+use std::{
+    collections::{BTreeMap, HashMap},
+    sync::Arc,
+    time::Duration,
+};
 
 use tokio::time::Instant;
 
@@ -60,6 +64,8 @@ pub(crate) struct MemoryOwner {
     pub(crate) principal: Principal,
     pub(crate) rights: Option<CallerRights>,
     pub(crate) credentials: Option<CredentialsKey>,
+    /// What the view fills into header templates, such as a tenant.
+    pub(crate) variables: BTreeMap<String, String>,
     pub(crate) limits: SpillLimits,
 }
 
@@ -154,6 +160,7 @@ mod tests {
             principal: Principal::new(principal),
             rights: None,
             credentials: None,
+            variables: BTreeMap::new(),
             limits: SpillLimits::default(),
         }
     }
@@ -180,6 +187,10 @@ mod tests {
             },
             MemoryOwner {
                 credentials: name("reads"),
+                ..owner("ada")
+            },
+            MemoryOwner {
+                variables: BTreeMap::from([("TENANT".to_owned(), "blue".to_owned())]),
                 ..owner("ada")
             },
             MemoryOwner { limits, ..owner("ada") },

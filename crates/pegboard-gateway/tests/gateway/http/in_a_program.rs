@@ -1,6 +1,10 @@
 //! A gateway in a service of a program: its own authentication, a view for each user, the credentials of each user, and other routes.
 
-use std::{net::SocketAddr, sync::Arc};
+use std::{
+    collections::HashMap,
+    net::SocketAddr,
+    sync::{Arc, Mutex},
+};
 
 use axum::{
     Router,
@@ -17,7 +21,10 @@ use pegboard::{
 use pegboard_gateway::{AuthError, Gateway, GatewayHost};
 use pegboard_testkit::{FakeServer, NetHandle, Tool};
 use serde_json::json;
-use tokio::net::TcpListener;
+use tokio::{
+    net::TcpListener,
+    sync::{Notify, mpsc},
+};
 
 use crate::http::client::{BOTH, Http, JSON, initialize, modern_call, modern_headers, modern_meta, request};
 
@@ -82,6 +89,15 @@ async fn start() -> (SocketAddr, Arc<NetHandle>, Gateway) {
     let address = listener.local_addr().unwrap();
     tokio::spawn(async move { axum::serve(listener, app).await });
     (address, remote, gateway)
+}
+
+/// Serves a gateway without other routes.
+async fn serve(gateway: &Gateway) -> SocketAddr {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    let router = gateway.router();
+    tokio::spawn(async move { axum::serve(listener, router).await });
+    address
 }
 
 /// Makes a call as a user, on a connection of its own.
@@ -192,6 +208,60 @@ async fn what_a_user_has_open_ends_when_the_program_says_so() {
     );
 }
 
+#[tokio::test]
+async fn a_request_that_is_being_authenticated_while_its_user_signs_out_is_asked_about_again() {
+    let sessions = Arc::new(Mutex::new(HashMap::from([("c00kie", "ada")])));
+    let (asked, mut was_asked) = mpsc::channel(1);
+    let go_on = Arc::new(Notify::new());
+    let (rows, goes_on) = (sessions.clone(), go_on.clone());
+    let gateway = Gateway::for_board(Pegboard::open(Config::new()))
+        .unwrap()
+        .authenticate(move |_| {
+            let user = rows.lock().unwrap().get("c00kie").copied();
+            let (asked, goes_on) = (asked.clone(), goes_on.clone());
+            Box::pin(async move {
+                // The row was read; the answer comes after the sign-out.
+                if user.is_some() {
+                    asked.send(()).await.unwrap();
+                    goes_on.notified().await;
+                }
+                user.map(Principal::from).ok_or(AuthError::Unauthenticated)
+            })
+        })
+        .build();
+    let address = serve(&gateway).await;
+    let headers = modern_headers("greet");
+    let request = tokio::spawn(async move {
+        let mut http = Http::connect(address).await;
+        http.ask("POST", "/mcp", &headers, &modern_call(1, "greet"))
+            .await
+            .status
+    });
+    was_asked.recv().await.unwrap();
+    sessions.lock().unwrap().clear();
+    gateway.end(&"ada".into());
+    go_on.notify_one();
+    assert_eq!(request.await.unwrap(), 401);
+}
+
+#[tokio::test]
+async fn a_panic_of_the_program_s_authentication_refuses_that_request_only() {
+    let gateway = Gateway::for_board(Pegboard::open(Config::new()))
+        .unwrap()
+        .authenticate(|head| {
+            assert!(head.headers.contains_key("x-user"), "a defect of the program");
+            Box::pin(async { Ok("ada".into()) })
+        })
+        .build();
+    let mut http = Http::connect(serve(&gateway).await).await;
+    for (user, status) in [(None, 503), (Some("ada"), 200)] {
+        let user = user.map(|user| ("x-user", user));
+        let headers: Vec<_> = modern_headers("greet").into_iter().chain(user).collect();
+        let response = http.ask("POST", "/mcp", &headers, &modern_call(1, "greet")).await;
+        assert_eq!(response.status, status, "{}", response.text());
+    }
+}
+
 /// The limit on texts for a model is not for clients, which have limits of their own.
 #[tokio::test]
 async fn a_view_of_the_program_leaves_results_as_long_as_they_are() {
@@ -213,10 +283,7 @@ async fn a_view_of_the_program_leaves_results_as_long_as_they_are() {
             ))
         })
         .build();
-    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let address = listener.local_addr().unwrap();
-    tokio::spawn(async move { axum::serve(listener, gateway.router()).await });
-    assert_eq!(call(address, "ada", "read").await.text(), long);
+    assert_eq!(call(serve(&gateway).await, "ada", "read").await.text(), long);
 }
 
 #[tokio::test]
