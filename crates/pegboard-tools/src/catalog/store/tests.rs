@@ -44,7 +44,7 @@ fn stored() -> Stored {
             ttl: Some(Duration::from_secs(300)),
             scope: CacheScope::Public,
         },
-        saved_at: "2026-07-28T12:00:00.123456789Z".parse().unwrap(),
+        saved_at: Timestamp::now(),
     }
 }
 
@@ -70,8 +70,40 @@ fn what_was_stored_comes_back_as_it_was() {
     };
     store.save(&server(), "f1", &empty).unwrap();
     assert_eq!(store.load(&server(), "f1"), Some(empty));
-    std::fs::remove_file(store.file(&server())).unwrap();
+    store.remove(&server(), "f2");
+    assert!(store.load(&server(), "f1").is_some());
+    store.remove(&server(), "f1");
     assert_eq!(store.load(&server(), "f1"), None);
+    store.remove(&server(), "f1");
+}
+
+#[test]
+fn the_configs_of_one_name_are_stored_side_by_side() {
+    let (folder, store) = store();
+    let other = store.clone().under([(server(), "other rules".to_owned())].into());
+    store.save(&server(), "f1", &stored()).unwrap();
+    store.save(&server(), "f2", &stored()).unwrap();
+    assert_eq!(other.load(&server(), "f1"), None);
+    other.save(&server(), "f1", &stored()).unwrap();
+    for (store, fingerprint) in [(&store, "f1"), (&store, "f2"), (&other, "f1")] {
+        assert!(store.load(&server(), fingerprint).is_some());
+    }
+    let files = std::fs::read_dir(folder.path().join("deep/catalogs")).unwrap();
+    assert_eq!(files.count(), 3);
+}
+
+#[test]
+fn a_catalogue_is_kept_for_thirty_days() {
+    let (_folder, store) = store();
+    let days = |days: u64| Duration::from_secs(days * 24 * 3600);
+    for (age, kept) in [(days(0), true), (days(29), true), (days(30), false)] {
+        let old = Stored {
+            saved_at: Timestamp::now() - age,
+            ..stored()
+        };
+        store.save(&server(), "f1", &old).unwrap();
+        assert_eq!(store.load(&server(), "f1").is_some(), kept, "{age:?}");
+    }
 }
 
 #[test]
@@ -86,7 +118,7 @@ fn another_fingerprint_is_another_server() {
 fn a_file_that_cannot_be_read_is_as_good_as_none() {
     let (_folder, store) = store();
     store.save(&server(), "f1", &stored()).unwrap();
-    let file = store.file(&server());
+    let file = store.file(&server(), &store.digest(&server(), "f1"));
     let good = std::fs::read_to_string(&file).unwrap();
     for bad in [
         "",
@@ -114,7 +146,8 @@ fn a_file_that_cannot_be_read_is_as_good_as_none() {
 #[test]
 fn a_catalogue_that_is_too_large_leaves_the_last_one() {
     let (folder, store) = store();
-    store.save(&server(), "f1", &stored()).unwrap();
+    let last = stored();
+    store.save(&server(), "f1", &last).unwrap();
     let mut large = stored();
     large
         .catalog
@@ -122,7 +155,7 @@ fn a_catalogue_that_is_too_large_leaves_the_last_one() {
         .push(ListWarning::new(Code::ListWarning, "x".repeat(MAX_BYTES)));
     let error = store.save(&server(), "f1", &large).unwrap_err();
     assert!(matches!(error, StoreError::TooLarge { .. }), "{error}");
-    assert_eq!(store.load(&server(), "f1"), Some(stored()));
+    assert_eq!(store.load(&server(), "f1"), Some(last));
     let files = std::fs::read_dir(folder.path().join("deep/catalogs")).unwrap();
     assert_eq!(files.count(), 1, "no draft stays behind");
 }
@@ -136,7 +169,7 @@ fn a_folder_that_cannot_be_created_is_reported() {
         .save(&server(), "f1", &stored())
         .unwrap_err();
     assert!(matches!(&error, StoreError::Io { .. }), "{error}");
-    assert!(error.to_string().contains("fx.json"), "{error}");
+    assert!(error.to_string().contains("fx."), "{error}");
 }
 
 #[cfg(unix)]
@@ -146,7 +179,13 @@ fn only_we_may_read_it() {
     let (_folder, store) = store();
     store.save(&server(), "f1", &stored()).unwrap();
     let mode = |path: &std::path::Path| std::fs::metadata(path).unwrap().permissions().mode() & 0o777;
-    assert_eq!((mode(&store.file(&server())), mode(&store.folder)), (0o600, 0o700));
+    assert_eq!(
+        (
+            mode(&store.file(&server(), &store.digest(&server(), "f1"))),
+            mode(&store.folder)
+        ),
+        (0o600, 0o700)
+    );
 }
 
 #[cfg(unix)]
@@ -154,7 +193,7 @@ fn only_we_may_read_it() {
 fn a_catalogue_that_another_user_could_have_written_is_not_loaded() {
     let (folder, store) = store();
     store.save(&server(), "f", &stored()).unwrap();
-    let file = store.file(&server());
+    let file = store.file(&server(), &store.digest(&server(), "f"));
     private_file::attacks::assert_refused(&file, || store.load(&server(), "f").is_some());
     drop(folder);
 }
