@@ -63,7 +63,7 @@ pub(crate) use exposure::HeldTool;
 pub use known_catalog::CatalogChange;
 pub(crate) use link_context::LinkContext;
 pub(crate) use outage::Outage;
-pub(crate) use phase::{Live, Phase};
+pub(crate) use phase::{Kept, Live, Phase};
 pub(crate) use queue::{Permit, Queues, Refused};
 pub(crate) use registry::Registry;
 pub(crate) use retry_budget::RetryBudget;

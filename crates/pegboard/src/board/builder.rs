@@ -1,6 +1,7 @@
 //! Sets up and opens a board.
 
 use std::{
+    collections::BTreeMap,
     path::PathBuf,
     sync::{
         Arc,
@@ -243,9 +244,19 @@ impl Builder {
         self
     }
 
-    /// Sets the folder that stores catalogs, so that the tools of a lazily started server can be listed before it runs.
+    /// Sets the folder that stores catalogs, so that the tools of a lazily started server can be listed before it runs, and those of a slow one
+    /// while it starts ([`View::list_known`](crate::View::list_known)). It has a file for each server and config: at most 256 files with 64 MiB
+    /// together, each used for 30 days after the server was listed last.
     pub fn catalog_store(mut self, folder: impl Into<PathBuf>) -> Self {
         self.catalogs = Some(CatalogStore::new(folder));
+        self
+    }
+
+    /// Like [`Builder::catalog_store`], for catalogs that another supervisor passes on under its own `rules` for each server: what it passes on
+    /// under others may differ.
+    #[doc(hidden)]
+    pub fn catalog_store_under(mut self, folder: impl Into<PathBuf>, rules: BTreeMap<ServerName, String>) -> Self {
+        self.catalogs = Some(CatalogStore::new(folder).under(rules));
         self
     }
 

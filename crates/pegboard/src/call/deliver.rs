@@ -12,14 +12,18 @@ use super::{
     record::CallRecord,
     retry::{Next, RetryState, ToolClass},
 };
-use crate::server::Live;
+use crate::{pin::command_name, server::Live};
 use pegboard_client::{
     session::{Call, CallResult, Fault, FaultKind, PassOn, Patience, Progress},
     transport::Sent,
 };
 use pegboard_config::{Policy, Probe};
 use pegboard_tools::tool_call::ToolCall;
-use pegboard_tools::{args::Arguments, catalog::Tool};
+use pegboard_tools::{
+    args::Arguments,
+    catalog::Tool,
+    outcome::{Failure, Kind},
+};
 
 /// Sends the call to its server, and retries where that is safe.
 pub(super) async fn deliver(
@@ -35,7 +39,12 @@ pub(super) async fn deliver(
         .await?;
     record.queued = permit.wait_time();
     server.admission().retries().deposit();
-    let live = for_client(context, server.ensure_live(deadline).await?, 0).await;
+    let live = match server.live_now() {
+        Some(live) => live,
+        // Boxed, because it is rare and every call would pay for the space.
+        None => Box::pin(wait_for_start(context)).await?,
+    };
+    let live = for_client(context, live, 0).await;
     record.attempts = 1;
     let prepared = PreparedCall {
         context,
@@ -59,6 +68,30 @@ pub(super) async fn deliver(
         // Boxed, because it is rare and every call would pay for the space.
         Err(fault) => Box::pin(prepared.retry(live, fault, record)).await,
     }
+}
+
+/// Waits until the server is ready. Fails if the definition that the server has now is held: the caller knows one from before the start.
+async fn wait_for_start(context: &CallContext<'_>) -> Result<Live, CallError> {
+    let live = context.server().ensure_live(context.deadline).await?;
+    refuse_held(context)?;
+    Ok(live)
+}
+
+/// Fails if the tool is withheld until a person accepts its definition.
+fn refuse_held(context: &CallContext<'_>) -> Result<(), Failure> {
+    let (server, name) = (context.server(), &context.tool().name);
+    let held = server.listing().held_tools();
+    let Some(held) = held.iter().find(|held| held.tool.name == *name) else {
+        return Ok(());
+    };
+    let message = format!(
+        "tool `{}` is held: {}. A person must accept it first.",
+        context.route.name, held.reason
+    );
+    let what = command_name(server.name(), name);
+    Err(Failure::new(Kind::NotPermitted, message).hint(format!(
+        "`pegboard pins diff {what}` shows the definition, `pegboard pins accept {what}` accepts it"
+    )))
 }
 
 /// Returns the session for the client of a call that is passed on: one in which the server can ask it, if it answers.

@@ -81,6 +81,8 @@ pub struct View {
     pub(crate) resource_tools: bool,
     /// Whether the view only lists what is known of the servers.
     pub(crate) catalog_only: bool,
+    /// Whether the view lists what was last known of servers that are not ready.
+    pub(crate) lists_known: bool,
     /// Searches tools by meaning.
     pub(crate) embeddings: Option<Arc<Embeddings>>,
     pub(crate) hooks: Hooks,
@@ -342,6 +344,16 @@ impl View {
     /// the tools of a server that is down are kept, with [`ListedTool::available`](crate::ListedTool::available) set to `false`.
     pub fn catalog_only(mut self) -> Self {
         self.catalog_only = true;
+        self
+    }
+
+    /// Lists what was last known of servers that are starting or down, instead of waiting for them: for clients that list once.
+    ///
+    /// A listing still starts such a server, and a call waits for it or fails as it would otherwise. A server that is down stays listed for an
+    /// hour from the beginning of its outage, with [`ListedTool::available`](crate::ListedTool::available) set to `false`. One that needs a
+    /// sign-in is not listed. [`Builder::catalog_store`](crate::Builder::catalog_store) has what earlier runs of the program have seen.
+    pub fn list_known(mut self) -> Self {
+        self.lists_known = true;
         self
     }
 

@@ -1,6 +1,6 @@
 //! The last known catalogue of a server, also while the server is not ready, and its history of changes.
 
-use std::{collections::VecDeque, sync::Arc};
+use std::{collections::VecDeque, sync::Arc, time::Duration};
 
 use pegboard_base::timestamp::Timestamp;
 use serde::Serialize;
@@ -16,6 +16,12 @@ use pegboard_tools::catalog::{
 
 /// How many changes are remembered.
 const CHANGES: usize = 32;
+
+/// How long a stored catalogue is believed, if the server has declared no time. After that a listing starts the server, whatever its `start` says.
+const BELIEVED: Duration = Duration::from_secs(24 * 3600);
+
+/// How often a catalogue that stays the same is stored again, so that its age is known.
+const SAVE_AGAIN: Duration = Duration::from_secs(3600);
 
 /// One change of a server's catalogue.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -39,10 +45,25 @@ pub(super) struct KnownCatalog {
 #[derive(Debug, Default)]
 struct CatalogState {
     latest: Option<Arc<Catalog>>,
+    origin: Origin,
     changes: VecDeque<CatalogChange>,
     former: FormerNames,
     /// Whether the server was listed in this run of the program.
     was_listed: bool,
+    /// When the catalogue was stored, and with which lifetime.
+    saved: Option<(Timestamp, Freshness)>,
+}
+
+/// Where the latest catalogue comes from.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+enum Origin {
+    /// This connection has listed it.
+    #[default]
+    Listed,
+    /// An earlier run of the program, which is believed until then.
+    Stored(Timestamp),
+    /// Another instance of the server, or another supervisor, which may know better by now.
+    Unconfirmed,
 }
 
 impl KnownCatalog {
@@ -51,16 +72,38 @@ impl KnownCatalog {
         let stored = store
             .as_ref()
             .and_then(|(store, fingerprint)| store.load(&server, fingerprint));
-        // A stored listing with a TTL is used only until it expires.
-        let stored = stored.filter(|stored| stored.freshness.ttl.is_none() || stored.is_fresh(Timestamp::now()));
+        let state = match stored {
+            Some(stored) => CatalogState {
+                origin: Origin::Stored(stored.saved_at + stored.freshness.ttl.unwrap_or(BELIEVED)),
+                latest: Some(Arc::new(stored.catalog)),
+                ..CatalogState::default()
+            },
+            None => CatalogState::default(),
+        };
         Self {
             server,
             store,
+            state: Mutex::new(state),
+        }
+    }
+
+    /// What another instance of the server has listed. It is not stored.
+    pub(super) fn of_other_instance(server: ServerName, catalog: Arc<Catalog>) -> Self {
+        Self {
+            server,
+            store: None,
             state: Mutex::new(CatalogState {
-                latest: stored.map(|stored| Arc::new(stored.catalog)),
+                latest: Some(catalog),
+                origin: Origin::Unconfirmed,
                 ..CatalogState::default()
             }),
         }
+    }
+
+    /// Lets the first listing ask for what was stored, however young it is: the server is behind another supervisor.
+    pub(super) fn into_unconfirmed(self) -> Self {
+        self.state.lock().origin = Origin::Unconfirmed;
+        self
     }
 
     /// Masks the stored catalogue: the earlier run may not have known every secret.
@@ -72,6 +115,23 @@ impl KnownCatalog {
             }
         }
         self
+    }
+
+    /// Whether the latest catalogue is good enough to list a server that is not started. Otherwise a listing starts it.
+    pub(super) fn is_believed(&self) -> bool {
+        match self.state.lock().origin {
+            Origin::Listed => true,
+            Origin::Stored(until) => Timestamp::now() < until,
+            Origin::Unconfirmed => false,
+        }
+    }
+
+    /// Removes what is stored: whoever uses the server next may see something else.
+    pub(super) fn forget_stored(&self) {
+        if let Some((store, fingerprint)) = &self.store {
+            self.state.lock().saved = None;
+            store.remove(&self.server, fingerprint);
+        }
     }
 
     /// Whether the server was listed in this run of the program, not only loaded from the store.
@@ -100,15 +160,17 @@ impl KnownCatalog {
     /// Records and stores a new listing. Returns how it differs from the previous one, or `None` if it does not.
     pub(super) fn learn(&self, catalog: &Arc<Catalog>, freshness: Freshness) -> Option<CatalogDiff> {
         let at = Timestamp::now();
-        let changed = {
+        let (changed, is_stored) = {
             let mut state = self.state.lock();
-            state.was_listed = true;
+            (state.was_listed, state.origin) = (true, Origin::Listed);
             let old = state.latest.replace(catalog.clone());
             let diff = old.as_ref().map(|old| CatalogDiff::between(old, catalog));
             if let Some(old) = &old {
                 state.former.learn(old, catalog);
             }
-            match diff {
+            let is_same = diff.as_ref().is_some_and(CatalogDiff::is_empty);
+            let is_stored = is_same && state.saved.is_some_and(|saved| is_recent(saved, at, freshness));
+            let changed = match diff {
                 Some(diff) if diff.is_empty() => None,
                 Some(diff) => {
                     tracing::info!(diff = %serde_json::to_string(&diff).unwrap_or_default(), "the catalogue changed");
@@ -119,20 +181,28 @@ impl KnownCatalog {
                     Some(change)
                 }
                 None => None,
-            }
+            };
+            (changed, is_stored)
         };
-        if let Some((store, fingerprint)) = &self.store {
+        if let Some((store, fingerprint)) = self.store.as_ref().filter(|_| !is_stored) {
             let stored = Stored {
                 catalog: catalog.as_ref().clone(),
                 freshness,
                 saved_at: at,
             };
-            if let Err(error) = store.save(&self.server, fingerprint, &stored) {
-                tracing::debug!(%error, "the catalogue is not kept");
+            match store.save(&self.server, fingerprint, &stored) {
+                Ok(()) => self.state.lock().saved = Some((at, freshness)),
+                Err(error) => tracing::debug!(%error, "the catalogue is not kept"),
             }
         }
         changed
     }
+}
+
+/// Whether a catalogue need not be stored again, because that was done a short time ago with the same lifetime.
+fn is_recent((at, lifetime): (Timestamp, Freshness), now: Timestamp, freshness: Freshness) -> bool {
+    let age = now.checked_duration_since(at);
+    lifetime == freshness && freshness.ttl.is_none() && age.is_some_and(|age| age < SAVE_AGAIN)
 }
 
 #[cfg(test)]
@@ -155,5 +225,47 @@ mod tests {
         known.learn(&catalog, freshness(20));
         let stored = store.load(&server, "print").unwrap();
         assert_eq!(stored.freshness.ttl, Some(Duration::from_secs(20)));
+    }
+
+    #[test]
+    fn a_stored_catalogue_is_believed_for_a_day_or_as_long_as_its_server_says() {
+        let folder = tempfile::tempdir().unwrap();
+        let (store, server) = (CatalogStore::new(folder.path()), "fx".parse::<ServerName>().unwrap());
+        let hours = |hours: u64| Duration::from_secs(hours * 3600);
+        for (age, ttl, is_believed) in [
+            (23, None, true),
+            (25, None, false),
+            (1, Some(2), true),
+            (2, Some(1), false),
+        ] {
+            let stored = Stored {
+                catalog: Catalog::default(),
+                freshness: Freshness {
+                    ttl: ttl.map(hours),
+                    ..Freshness::default()
+                },
+                saved_at: Timestamp::now() - hours(age),
+            };
+            store.save(&server, "print", &stored).unwrap();
+            let known = KnownCatalog::new(server.clone(), Some((store.clone(), "print".to_owned())));
+            assert_eq!(known.is_believed(), is_believed, "{age} {ttl:?}");
+            assert!(known.latest().is_some(), "it is known all the same");
+            known.learn(&Arc::new(Catalog::default()), Freshness::default());
+            assert!(known.is_believed());
+        }
+    }
+
+    #[test]
+    fn a_catalogue_that_is_forgotten_is_stored_with_the_next_listing() {
+        let folder = tempfile::tempdir().unwrap();
+        let (store, server) = (CatalogStore::new(folder.path()), "fx".parse::<ServerName>().unwrap());
+        let known = KnownCatalog::new(server.clone(), Some((store.clone(), "print".to_owned())));
+        let catalog = Arc::new(Catalog::default());
+        for _ in 0..2 {
+            known.learn(&catalog, Freshness::default());
+            assert!(store.load(&server, "print").is_some());
+            known.forget_stored();
+            assert!(store.load(&server, "print").is_none());
+        }
     }
 }

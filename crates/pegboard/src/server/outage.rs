@@ -55,6 +55,10 @@ pub(crate) struct Outage {
     told: Option<Box<Told>>,
 }
 
+/// How long the tools of a server that is down stay listed for clients that may list only once. A restart, an update or a network that is away
+/// for a while ends sooner. Afterwards no model is offered what fails.
+const KEPT: Duration = Duration::from_secs(3600);
+
 /// When an outage began: the wall clock for display, the monotonic clock for its age.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct OutageStart {
@@ -260,6 +264,21 @@ impl Outage {
             (Code::ProgramNotExecutable, diagnosis::Cause::Program { path }) => run(&["chmod", "u+x", path]),
             (Code::FolderMissing, diagnosis::Cause::Program { path }) => run(&["mkdir", "-p", path]),
             _ => None,
+        }
+    }
+
+    /// Until when the last known tools of the server stay listed in views that ask for that; `None` if they must not be.
+    pub(crate) fn kept_until(&self) -> Option<Instant> {
+        match self.cause {
+            Cause::Failed | Cause::StillStarting | Cause::RestartFailed | Cause::CrashLooping | Cause::Broken => {
+                Some(self.began.monotonic + KEPT)
+            }
+            Cause::NeedsAuth
+            | Cause::Misconfigured
+            | Cause::PendingTrust
+            | Cause::NotRequested
+            | Cause::Disabled
+            | Cause::Closed => None,
         }
     }
 

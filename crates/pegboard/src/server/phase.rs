@@ -30,6 +30,25 @@ pub(crate) enum Phase {
     Closed,
 }
 
+/// How long the last known tools of a server that is not ready stay listed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Kept {
+    Not,
+    WhileItLasts,
+    Until(Instant),
+}
+
+impl Kept {
+    /// Whether they are listed now.
+    pub(crate) fn is_listed(self) -> bool {
+        match self {
+            Self::Not => false,
+            Self::WhileItLasts => true,
+            Self::Until(end) => Instant::now() < end,
+        }
+    }
+}
+
 /// A start that callers wait for.
 #[derive(Debug, Clone)]
 pub(crate) struct Attempt {
@@ -175,6 +194,23 @@ impl Phase {
             Self::Ready(_) | Self::Idle => true,
             Self::Connecting(attempt) => attempt.after.is_none(),
             Self::Disabled | Self::Down(_) | Self::Closed => false,
+        }
+    }
+
+    /// How long the last known tools of the server stay listed while it is not ready, in views that ask for that.
+    pub(crate) fn keeps_listing(&self) -> Kept {
+        let of_outage = |outage: &Outage| outage.kept_until().map_or(Kept::Not, Kept::Until);
+        match self {
+            Self::Idle | Self::Connecting(Attempt { after: None, .. }) => Kept::WhileItLasts,
+            // It may have needed a sign-in.
+            Self::Connecting(Attempt {
+                after: Some(outage), ..
+            }) => match of_outage(outage) {
+                Kept::Not => Kept::Not,
+                Kept::Until(_) | Kept::WhileItLasts => Kept::WhileItLasts,
+            },
+            Self::Down(outage) => of_outage(outage),
+            Self::Ready(_) | Self::Disabled | Self::Closed => Kept::Not,
         }
     }
 

@@ -15,6 +15,7 @@ use super::{
     board_shared::BoardShared,
     connection_plan::ConnectionPlan,
     event_publisher::LinkReporter,
+    instance_history::InstanceHistory,
     known_catalog::KnownCatalog,
     link::{Link, LinkLease, RESEND},
     link_usage::{ReleaseNotifier, UseGuard},
@@ -49,14 +50,14 @@ impl Pool {
         config: &ServerConfig,
         idle: Option<Duration>,
         reporting: &Reporting,
-        shared: &BoardShared,
+        (shared, history): (&BoardShared, &InstanceHistory),
     ) -> Self {
         let (publisher, revision) = (&reporting.publisher, &reporting.revision);
         let number = publisher.begin_pool(size(config));
         let released = Arc::<ReleaseNotifier>::default();
         let known = OnceCell::new();
         let make = || {
-            let known = known.get_or_init(|| Arc::new(load_known_catalog(plan, shared)));
+            let known = known.get_or_init(|| Arc::new(load_known_catalog(plan, config, shared, history)));
             Link::new(
                 plan.clone(),
                 known.clone(),
@@ -277,14 +278,37 @@ impl Pool {
     }
 }
 
-/// The catalogue that is known before the first start. That of a principal is neither loaded from the store nor saved to it.
-fn load_known_catalog(plan: &ConnectionPlan, shared: &BoardShared) -> KnownCatalog {
-    let store = match &plan.spec.target {
-        Target::Configured(_) if plan.spec.owner.is_some() => None,
-        Target::Configured(transport) => shared.catalogs.clone().zip(Some(transport.fingerprint())),
-        Target::InProcess(_) | Target::StandIn(_) => None,
+/// The catalogue that is known before the first start: what another instance has listed in this run, or what an earlier run has stored. That of a
+/// principal is neither loaded from the store nor saved to it.
+fn load_known_catalog(
+    plan: &ConnectionPlan,
+    config: &ServerConfig,
+    shared: &BoardShared,
+    history: &InstanceHistory,
+) -> KnownCatalog {
+    let name = plan.spec.name.clone();
+    let listed = history.catalog().filter(|_| config.policy.scope == Scope::Session);
+    if let Some(listed) = listed {
+        return KnownCatalog::of_other_instance(name, listed).into_masked(&plan.spec.masker.current());
+    }
+    let reached_by = match &plan.spec.target {
+        _ if plan.spec.owner.is_some() => None,
+        Target::Configured(transport) => Some(transport.fingerprint()),
+        Target::StandIn(_) => Some(format!("in place of {}", config.transport.fingerprint())),
+        Target::InProcess(_) => None,
     };
-    KnownCatalog::new(plan.spec.name.clone(), store).into_masked(&plan.spec.masker.current())
+    let store = shared.catalogs.clone().zip(reached_by);
+    // What is asked of the server decides what it lists, too.
+    let asked = format!(
+        "{:?} {:?} {:?} {:?} {:?}",
+        shared.link_context.list_scope, plan.capabilities, plan.described, plan.spec.era, plan.spec.roots
+    );
+    let store = store.map(|(store, reached_by)| (store, format!("{reached_by} {asked}")));
+    let known = KnownCatalog::new(name, store).into_masked(&plan.spec.masker.current());
+    match plan.spec.target {
+        Target::StandIn(_) => known.into_unconfirmed(),
+        Target::Configured(_) | Target::InProcess(_) => known,
+    }
 }
 
 /// The state of a connection, in order of preference.

@@ -19,6 +19,20 @@ impl Server {
         self.ensure_live_after(0, deadline).await
     }
 
+    /// Returns a session if one is ready now.
+    pub(crate) fn live_now(&self) -> Option<Live> {
+        find_live(self, 0)
+    }
+
+    /// Starts the server if a call would, without waiting for it. Returns why it cannot be used now.
+    pub(crate) fn request_start(&self) -> Arc<Outage> {
+        self.connections().start();
+        match self.phase() {
+            Phase::Down(outage) => outage,
+            phase => phase.overdue().into(),
+        }
+    }
+
     /// Returns a ready session whose generation is not `old_generation`. Waits at most until the deadline.
     pub(crate) async fn ensure_live_after(&self, old_generation: u64, deadline: Deadline) -> Result<Live, Arc<Outage>> {
         if let Some(live) = find_live(self, old_generation) {

@@ -40,6 +40,12 @@ impl ServerCatalog<'_> {
         }
     }
 
+    /// Whether what is known of a server is good enough to list it although it is not started.
+    pub(crate) fn is_believed(&self) -> bool {
+        let pool = self.0.connections().requested_pool();
+        pool.is_some_and(|pool| pool.first().known_catalog().is_believed())
+    }
+
     /// Like [`ServerCatalog::current`], but also the last catalogue of another instance of the server.
     pub(super) fn last(&self) -> Option<Arc<Catalog>> {
         self.current().or_else(|| {

@@ -125,7 +125,7 @@ impl Server {
         let (config, inner) = (self.config(), &self.0);
         let plan = ConnectionPlan::new(inner.spec.clone(), &config);
         let idle = self.idle_after(&config);
-        Pool::new(&plan, &config, idle, &inner.reporting, &inner.shared)
+        Pool::new(&plan, &config, idle, &inner.reporting, (&inner.shared, &inner.history))
     }
 
     pub(crate) fn name(&self) -> &ServerName {

@@ -1,9 +1,6 @@
 //! The text about a view's servers for a system prompt.
 
-use super::{
-    lister::{Lister, is_listed_while_idle},
-    open_view::OpenView,
-};
+use super::{lister::Lister, open_view::OpenView};
 use crate::server::{Phase, Server};
 use pegboard_base::name::ServerName;
 use pegboard_tools::{
@@ -23,7 +20,7 @@ pub(super) fn write_instructions(open: &OpenView, options: &Instructions) -> Str
             description: listed.tool.description.clone(),
             note: note(&server, &listed.tool.name),
         });
-        match instruction_entry(&server) {
+        match instruction_entry(&server, Lister::new(open)) {
             InstructionEntry::Section => sections.push(section(&server, described.collect())),
             InstructionEntry::Unavailable(why) => unavailable.push((server.name().clone(), why)),
             InstructionEntry::Omitted => {}
@@ -63,10 +60,10 @@ enum InstructionEntry {
     Omitted,
 }
 
-fn instruction_entry(server: &Server) -> InstructionEntry {
+fn instruction_entry(server: &Server, lister: Lister<'_>) -> InstructionEntry {
     match server.phase() {
         Phase::Ready(_) => InstructionEntry::Section,
-        Phase::Idle if is_listed_while_idle(server) => InstructionEntry::Section,
+        Phase::Idle | Phase::Connecting(_) if lister.is_listed(server) => InstructionEntry::Section,
         Phase::Down(outage) => InstructionEntry::Unavailable(outage.describe()),
         Phase::Connecting(attempt) => match &attempt.after {
             Some(outage) => InstructionEntry::Unavailable(outage.describe()),

@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use tokio::sync::watch;
+use tokio::{sync::watch, time::Instant};
 
-use super::{listed_now::ListedNow, open_view::OpenView};
+use super::{listed_now::ListedNow, lister::Lister, open_view::OpenView};
 
 /// How long changes are collected before the lists are compared. Servers that start together change them many times within moments.
 const COLLECT: Duration = Duration::from_millis(50);
@@ -15,6 +15,8 @@ pub struct ListChanges {
     open: OpenView,
     changes: watch::Receiver<()>,
     last: ListedNow,
+    /// When a server that is down is not listed any more.
+    next_removal: Option<Instant>,
     /// Whether a server has changed since the lists were compared.
     is_due: bool,
 }
@@ -37,6 +39,7 @@ impl ListChanges {
         let changes = open.servers.registry().events().server_changes();
         Self {
             last: ListedNow::read(open),
+            next_removal: Lister::new(open).next_removal(),
             open: open.clone(),
             changes,
             is_due: false,
@@ -47,13 +50,17 @@ impl ListChanges {
     pub async fn next(&mut self) -> Option<ChangedLists> {
         loop {
             if !self.is_due {
-                self.changes.changed().await.ok()?;
+                tokio::select! {
+                    changed = self.changes.changed() => changed.ok()?,
+                    () = at(self.next_removal) => {}
+                }
                 self.is_due = true;
             }
             tokio::time::sleep(COLLECT).await;
             self.changes.mark_unchanged();
             self.is_due = false;
             let (now, last) = (ListedNow::read(&self.open), self.last);
+            self.next_removal = Lister::new(&self.open).next_removal();
             if now != last {
                 self.last = now;
                 return Some(ChangedLists {
@@ -63,5 +70,13 @@ impl ListChanges {
                 });
             }
         }
+    }
+}
+
+/// Waits until `time`; forever without one.
+async fn at(time: Option<Instant>) {
+    match time {
+        Some(time) => tokio::time::sleep_until(time).await,
+        None => std::future::pending().await,
     }
 }

@@ -3,7 +3,7 @@
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use futures_util::future::BoxFuture;
-use tokio::task::JoinSet;
+use tokio::{task::JoinSet, time::Instant};
 
 use super::{
     builtin_list::list_builtin,
@@ -15,7 +15,7 @@ use super::{
 };
 use crate::{
     call::{Route, Visibility},
-    server::{Phase, Server},
+    server::{Kept, Phase, Server},
 };
 use pegboard_base::{deadline::Deadline, diagnosis::Code, name::ServerName};
 use pegboard_tools::{
@@ -55,8 +55,8 @@ impl<'a> Lister<'a> {
         })
     }
 
-    /// Starts the servers that are not ready and waits for them, concurrently and at most for `patience`. Returns those that stayed
-    /// unavailable.
+    /// Starts the servers that are not ready and waits for them, concurrently and at most for `patience`, unless the view lists them meanwhile.
+    /// Returns those that stayed unavailable.
     pub(super) async fn start_servers(self, patience: Duration) -> Vec<Unavailable> {
         if self.open.is_closed() {
             return Vec::new();
@@ -66,11 +66,15 @@ impl<'a> Lister<'a> {
         let mut waiting = JoinSet::new();
         let mut unavailable = Vec::new();
         for (at, server) in servers.iter().enumerate() {
-            if self.open.view.catalog_only && server.catalog().is_some() {
+            if self.open.view.catalog_only && server.catalog().is_some() && server.listing().is_believed() {
                 if let Phase::Down(outage) = server.reported_phase() {
                     unavailable.push((at, Some(outage)));
                 }
-            } else if server.is_enabled() && !server.is_ready() && !is_listed_while_idle(server) {
+            } else if !server.is_enabled() || server.is_ready() || is_listed_while_idle(server) {
+                // There is nothing to wait for.
+            } else if self.is_kept(server) {
+                unavailable.push((at, Some(server.request_start())));
+            } else {
                 let server = server.clone();
                 waiting.spawn(async move { (at, server.ensure_live(deadline).await.err()) });
             }
@@ -96,14 +100,13 @@ impl<'a> Lister<'a> {
         let routes = self.open.table();
         let is_defined = |route: &Route| route.definition.is_some() || self.open.view.dialect().0 == Provider::Mcp;
         let is_whole = self.open.view.catalog_only;
-        let is_there =
-            |route: &Route| is_whole || route.server.phase().as_live().is_some() || is_listed_while_idle(&route.server);
+        let is_there = |route: &Route| is_whole || self.is_listed(&route.server);
         let listed = routes
             .routes()
             .iter()
             .filter(|route| is_defined(route) && is_there(route));
         // Asked of the current servers: the table may have one that a view has taken over and closed since.
-        let down: Vec<ServerName> = match is_whole {
+        let down: Vec<ServerName> = match is_whole || self.open.view.lists_known {
             true => self.find_unoffered(),
             false => Vec::new(),
         };
@@ -133,11 +136,35 @@ impl<'a> Lister<'a> {
     pub(super) fn find_catalogs(self) -> Vec<Arc<Catalog>> {
         let all = self.open.servers();
         let visibility = Visibility::new(&self.open.view, &all);
-        let is_listed =
-            |server: &Server| self.open.view.catalog_only || server.is_ready() || is_listed_while_idle(server);
+        let is_there = |server: &Server| self.open.view.catalog_only || self.is_listed(server);
         let mut servers = self.open.selected_servers();
-        servers.retain(|server| is_listed(server) && visibility.check_resources_and_prompts(server.name()).is_ok());
+        servers.retain(|server| is_there(server) && visibility.check_resources_and_prompts(server.name()).is_ok());
         servers.iter().filter_map(Server::catalog).collect()
+    }
+
+    /// Whether the view lists a server now: it is ready or idle, or the view keeps what was last known of it.
+    pub(super) fn is_listed(self, server: &Server) -> bool {
+        server.is_ready() || is_listed_while_idle(server) || self.is_kept(server)
+    }
+
+    /// Whether the view lists what was last known of a server that is not ready.
+    fn is_kept(self, server: &Server) -> bool {
+        self.open.view.lists_known && server.phase().keeps_listing().is_listed() && server.catalog().is_some()
+    }
+
+    /// When the first server that is down is not listed any more, if the view lists such servers.
+    pub(super) fn next_removal(self) -> Option<Instant> {
+        if !self.open.view.lists_known {
+            return None;
+        }
+        let servers = self.open.selected_servers();
+        let ends = servers
+            .iter()
+            .filter_map(|server| match server.phase().keeps_listing() {
+                Kept::Until(end) if Instant::now() < end => Some(end),
+                Kept::Until(_) | Kept::WhileItLasts | Kept::Not => None,
+            });
+        ends.min()
     }
 
     /// Estimates the tokens of each server's definitions, by server.
@@ -158,6 +185,6 @@ impl<'a> Lister<'a> {
 }
 
 /// Whether an idle server is listed with its known catalogue. Its first call starts it.
-pub(super) fn is_listed_while_idle(server: &Server) -> bool {
-    matches!(server.phase(), Phase::Idle) && server.catalog().is_some()
+fn is_listed_while_idle(server: &Server) -> bool {
+    matches!(server.phase(), Phase::Idle) && server.catalog().is_some() && server.listing().is_believed()
 }

@@ -142,8 +142,8 @@ pub struct ListedTool {
     pub kind: ToolKind,
     /// How much harm a call may do. Annotations of an MCP server lower it only if the server's config says `trust = true`.
     pub risk: Risk,
-    /// Whether its server can be called now, as far as is known. `false` only in a view that lists tools and calls none
-    /// ([`View::catalog_only`](crate::View::catalog_only)): other views leave out the tools of servers that are down.
+    /// Whether its server can be called now, as far as is known. `false` only in a view that keeps the tools of servers that are down
+    /// ([`View::catalog_only`](crate::View::catalog_only), [`View::list_known`](crate::View::list_known)).
     pub available: bool,
 }
 

@@ -5,6 +5,7 @@ mod dpop;
 mod fixtures;
 mod flows;
 mod hostile;
+mod known_tools;
 mod listing;
 mod pick_up;
 mod processes;

@@ -41,6 +41,10 @@ impl Supervisor {
         let code = refused_credentials::code(&self.plan().spec, &error.fault);
         outage.refine(code, self.plan().spec.target.host());
         self.parts.checks.record(Some(outage.message.clone()));
+        if outage.cause == Cause::NeedsAuth {
+            // Another account may sign in.
+            self.parts.known.forget_stored();
+        }
         // Respects the server's `Retry-After`.
         let retry_after = error.retry_after().unwrap_or_default();
         if outage.is_final() {

@@ -1,7 +1,9 @@
 //! Single rules of isolation between principals, with real servers.
 
+use std::time::Duration;
+
 use pegboard::{Answer, NativeTool, NativeTools, Pegboard, ServerConfig, ToolCall, Toolset, View, config::Transport};
-use pegboard_testkit::{Era, NetHandle};
+use pegboard_testkit::{Era, Fault, NetHandle};
 use serde_json::json;
 
 use crate::{principals::fixtures::*, support::*};
@@ -229,6 +231,36 @@ async fn the_catalog_store_neither_has_nor_gets_the_catalog_of_a_principal() {
     assert_eq!(board.toolset_with(of("bob")).list(PATIENCE).await.tools.len(), 2);
     assert_eq!(server.count("tools/list"), before + 1, "bob's is listed anew");
     board.shutdown().await;
+}
+
+#[tokio::test]
+async fn what_was_seen_without_a_principal_or_for_another_is_not_listed_for_a_principal() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = fake(Era::Legacy).serve_http().await.unwrap();
+    let board = || {
+        Pegboard::builder(config(at(&server.url())))
+            .catalog_store(folder.path())
+            .open()
+    };
+    let first = board();
+    assert_eq!(first.toolset().list(PATIENCE).await.tools.len(), 2);
+    let alice = first.toolset_with(of("alice").list_known());
+    assert_eq!(alice.list(PATIENCE).await.tools.len(), 2);
+    server.change(|script| *script = fake(Era::Legacy).fault(Fault::NeverAnswers).script().clone());
+    let bob = first.toolset_with(of("bob").list_known());
+    assert_eq!(bob.list(Duration::from_millis(200)).await.tools.len(), 0);
+    drop((alice, bob));
+    first.shutdown().await;
+
+    let second = board();
+    let list = async |view: View| {
+        let tools = second.toolset_with(view.list_known());
+        tools.list(Duration::from_millis(200)).await.tools.len()
+    };
+    assert_eq!(list(View::new()).await, 2);
+    assert_eq!(list(of("alice")).await, 0);
+    assert_eq!(list(View::new().principal("alice")).await, 0);
+    second.shutdown().await;
 }
 
 #[tokio::test]

@@ -3,7 +3,7 @@
 use std::{path::Path, sync::Arc, time::Duration};
 
 use pegboard::{
-    Config, Kind, Outcome, Pegboard, Reply, ServerConfig, SignInOptions, Toolset,
+    Builder, Config, Kind, Outcome, Pegboard, Reply, ServerConfig, SignInOptions, Toolset,
     config::{Auth, OAuthConfig, Transport},
 };
 use pegboard_testkit::{
@@ -48,6 +48,11 @@ impl Site {
 
     /// A board with these servers, all with the URL of the site.
     pub(crate) fn board_of(&self, servers: &[&str]) -> Pegboard {
+        self.builder_of(servers).open()
+    }
+
+    /// The same before it is opened.
+    pub(crate) fn builder_of(&self, servers: &[&str]) -> Builder {
         let mut config = Config::default();
         for server in servers {
             let mut endpoint = endpoint(&self.server.url());
@@ -55,7 +60,7 @@ impl Site {
             let server_config = ServerConfig::new(Transport::http(endpoint));
             config.servers.insert(name(server), server_config);
         }
-        Pegboard::builder(config).token_store(self.folder.path()).open()
+        Pegboard::builder(config).token_store(self.folder.path())
     }
 
     /// A board on which this user has signed in.
