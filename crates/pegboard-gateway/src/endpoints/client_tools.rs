@@ -30,12 +30,12 @@ use crate::{
 /// How long a toolset is kept for a task at most, and for a task without a limit.
 const MAX_TASK_TIME: Duration = Duration::from_secs(24 * 60 * 60);
 
-/// How long a listing of several servers waits for those that are starting. Clients are notified of those that come later.
-const PATIENCE: Duration = Duration::from_millis(1500);
+/// How long a listing waits for servers of which nothing is known yet. Clients are notified of those that come later. Some hosts list once and do
+/// not heed notifications, and some give a listing less than five seconds; Claude Code counts all servers as failed then.
+pub(super) const PATIENCE: Duration = Duration::from_millis(2500);
 
-/// How long the listings of a client wait for them after its first one: many hosts list once, right after they have connected, and do not
-/// heed notifications. Hosts give a server about 10 seconds to start.
-const FIRST_PATIENCE: Duration = Duration::from_secs(8);
+/// How long one of a session's listings waits at least, after the first ones have used up [`PATIENCE`] together.
+const LATER_PATIENCE: Duration = Duration::from_millis(500);
 
 /// Whose requests, toolsets and tasks belong together: those of a principal whose access tokens have the same rights.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -73,7 +73,9 @@ pub(super) struct ClientTools {
     limits: CallLimits,
     /// When the last of its tasks expires.
     tasks_until: Mutex<Option<Instant>>,
-    /// When its first listing was asked for.
+    /// Whether one session has it, or several clients share it.
+    audience: Audience,
+    /// When the session's first listing was asked for.
     first_listing: OnceLock<Instant>,
 }
 
@@ -94,6 +96,9 @@ impl ClientTools {
             .view(board, client.caller())?
             .name(format!("{}#{number}", scope.label()))
             .host(ClientHost::new(exchanges.clone()));
+        if !matches!(scope, EndpointTarget::Approved(_)) {
+            view = view.list_known();
+        }
         if let EndpointTarget::Approved(_) = scope {
             view = view.approver(ApprovedBefore);
         } else if !board.has_approver() && !view.has_approver() {
@@ -119,15 +124,21 @@ impl ClientTools {
             settings,
             limits,
             tasks_until: Mutex::default(),
+            audience,
             first_listing: OnceLock::new(),
         }))
     }
 
-    /// How long a listing waits for servers that are starting. Counted per toolset, because a toolset may have servers of its own, which
-    /// start when it is opened.
+    /// How long a listing waits for servers of which nothing is known yet. The listings of one session wait that long together. Clients that share
+    /// a toolset have no sessions, and none pays for what another has waited.
     pub(super) fn listing_patience(&self) -> Duration {
-        let first = self.first_listing.get_or_init(Instant::now);
-        FIRST_PATIENCE.saturating_sub(first.elapsed()).max(PATIENCE)
+        match self.audience {
+            Audience::OneClient => {
+                let first = self.first_listing.get_or_init(Instant::now);
+                PATIENCE.saturating_sub(first.elapsed()).max(LATER_PATIENCE)
+            }
+            Audience::Several => PATIENCE,
+        }
     }
 
     /// Waits until the config says that it should show something else to its client, or limits it otherwise.

@@ -12,11 +12,13 @@ use futures_util::{FutureExt, future::BoxFuture, stream::BoxStream};
 use pegboard::{
     Failure, Kind, Pegboard, ServerName, State,
     status::{Era, ServerDeclaration},
+    toolset::Unavailable,
 };
 use pegboard_protocol::{capability::extension, meta, method};
 use serde_json::{Map, Value, json};
 
 use super::{
+    client_tools::{ClientTools, PATIENCE},
     core::Core,
     definitions::{self, ToolStyle},
     failures::request_error,
@@ -28,12 +30,6 @@ use crate::{
     },
     sign_in::SignInLinks,
 };
-
-/// How long a handshake waits for the server. Hosts give a server about 10 seconds to start.
-const HANDSHAKE_PATIENCE: Duration = Duration::from_secs(5);
-
-/// How long a listing waits for the server.
-const PATIENCE: Duration = Duration::from_secs(30);
 
 /// How long the commands of the same user wait, which have limits of their own. A first start may fetch a package.
 const LOCAL_PATIENCE: Duration = Duration::from_secs(600);
@@ -71,11 +67,11 @@ impl ServerEndpoint {
         }
     }
 
-    /// How long a handshake and a listing wait for the server.
-    fn patience(&self) -> (Duration, Duration) {
+    /// How long a handshake waits for the server, and a listing, if that depends on no session.
+    fn patience(&self) -> Duration {
         match self.core.scope {
-            EndpointTarget::Approved(_) => (LOCAL_PATIENCE, LOCAL_PATIENCE),
-            _ => (HANDSHAKE_PATIENCE, PATIENCE),
+            EndpointTarget::Approved(_) => LOCAL_PATIENCE,
+            EndpointTarget::Server(_) | EndpointTarget::Board(_) | EndpointTarget::View(_) => PATIENCE,
         }
     }
 
@@ -87,7 +83,7 @@ impl ServerEndpoint {
     async fn describe_for(&self, client: &Arc<Client>) -> Result<Description, RpcError> {
         self.request_server();
         let tools = self.core.tools(client)?;
-        let described = tokio::time::timeout(self.patience().0, tools.toolset.server_info(&self.server)).await;
+        let described = tokio::time::timeout(self.patience(), tools.toolset.server_info(&self.server)).await;
         let Ok(described) = described else {
             return Ok(self.not_described_yet());
         };
@@ -97,6 +93,8 @@ impl ServerEndpoint {
             Err(failure) if failure.kind == Kind::NeedsAuth && self.core.links.signs_in_to(&self.server) => {
                 return Ok(self.not_described_yet());
             }
+            // A client that connects once gets what was last known of a server that is down.
+            Err(_) if self.lists_tools(&tools).await => return Ok(self.not_described_yet()),
             Err(failure) => return Err(self.handshake_error(&failure)),
         };
         Ok(Description {
@@ -106,6 +104,12 @@ impl ServerEndpoint {
             more: Map::new(),
             cache: None,
         })
+    }
+
+    /// Whether tools of the server are listed now.
+    async fn lists_tools(&self, tools: &ClientTools) -> bool {
+        let listing = tools.toolset.list(Duration::ZERO).await;
+        listing.tools.iter().any(|listed| listed.tool.server == self.server)
     }
 
     /// The error of a handshake whose server cannot be reached. The commands of the same user get all that is known, so that they can report it
@@ -151,23 +155,82 @@ impl ServerEndpoint {
                 let answer = Box::pin(self.core.task_request(request, exchange)).await?;
                 self.core.answer_from_server(answer)
             }
-            _ => {
-                Box::pin(
-                    self.core
-                        .any_request(self.server.as_str(), &request.method, &request.params, exchange),
-                )
-                .await
+            method::RESOURCES_LIST | method::RESOURCES_TEMPLATES_LIST | method::PROMPTS_LIST
+                if matches!(self.core.scope, EndpointTarget::Server(_)) =>
+            {
+                Box::pin(self.list_others(request, exchange)).await
             }
+            _ => self.pass_on(request, exchange).await,
+        }
+    }
+
+    /// Sends a request to the server, however long that takes to start.
+    fn pass_on<'a>(&'a self, request: &'a Request, exchange: &'a Exchange) -> BoxFuture<'a, Answer> {
+        let server = self.server.as_str();
+        Box::pin(
+            self.core
+                .any_request(server, &request.method, &request.params, exchange),
+        )
+    }
+
+    /// A list of the server's own, or what was last known of it if the server does not become ready in time.
+    async fn list_others(&self, request: &Request, exchange: &Exchange) -> Answer {
+        let tools = self.core.tools(exchange.client())?;
+        let ready = tokio::time::timeout(tools.listing_patience(), tools.toolset.server_info(&self.server)).await;
+        let is_down = match ready {
+            Ok(Ok(_)) => return self.pass_on(request, exchange).await,
+            Ok(Err(_)) => true,
+            Err(_) => false,
+        };
+        let resources = async || tools.toolset.resources(Duration::ZERO).await;
+        let params = &request.params;
+        let (is_unknown, known) = match &*request.method {
+            method::PROMPTS_LIST => {
+                let all = tools.toolset.prompts(Duration::ZERO).await.prompts;
+                let list = definitions::list("prompts", &all, params, |prompt| {
+                    definitions::prompt(prompt, &prompt.name)
+                });
+                (all.is_empty(), list)
+            }
+            method::RESOURCES_LIST => {
+                let all = resources().await.resources;
+                let list = definitions::list("resources", &all, params, |resource| {
+                    definitions::resource(resource, &resource.uri)
+                });
+                (all.is_empty(), list)
+            }
+            _ => {
+                let all = resources().await.templates;
+                let list = definitions::list("resourceTemplates", &all, params, |template| {
+                    definitions::template(template, &template.uri)
+                });
+                (all.is_empty(), list)
+            }
+        };
+        match is_unknown && is_down {
+            // Says why.
+            true => self.pass_on(request, exchange).await,
+            false => known,
         }
     }
 
     async fn list_tools(&self, request: &Request, exchange: &Exchange) -> Answer {
         let tools = self.core.tools(exchange.client())?;
-        let mut listing = tools.toolset.list(self.patience().1).await;
-        let own = listing.tools.len();
+        let patience = match self.core.scope {
+            EndpointTarget::Approved(_) => LOCAL_PATIENCE,
+            EndpointTarget::Server(_) | EndpointTarget::Board(_) | EndpointTarget::View(_) => tools.listing_patience(),
+        };
+        let mut listing = tools.toolset.list(patience).await;
+        let before = listing.tools.len();
+        let is_known = listing.tools.iter().any(|listed| listed.tool.server == self.server);
         self.core.add_sign_in_tools(&tools, exchange.client(), &mut listing);
-        if let Some(unavailable) = listing.unavailable.first()
-            && listing.tools.len() == own
+        // The client is notified of the tools of a server that is still starting.
+        let is_awaited = |unavailable: &&Unavailable| {
+            unavailable.state == State::Connecting && matches!(self.core.scope, EndpointTarget::Server(_))
+        };
+        if let Some(unavailable) = listing.unavailable.first().filter(|server| !is_awaited(server))
+            && !is_known
+            && listing.tools.len() == before
         {
             let message = format!("server `{}` is unavailable: {}", self.server, unavailable.error);
             let kind = match unavailable.state {

@@ -2,6 +2,7 @@
 
 mod built_in;
 mod client;
+mod earlier_runs;
 mod hidden;
 mod slow_start;
 mod texts;

@@ -3,7 +3,7 @@
 use std::{collections::HashMap, sync::Arc, time::Duration};
 
 use pegboard::{
-    Config, Env, Format, Pegboard,
+    Builder, Config, Env, Format, Pegboard,
     in_process::{ByteSink, ByteSource, Dialer},
 };
 use pegboard_gateway::{BoardPart, GatewayHost, InMemory, Service, SignInLinks, board_service};
@@ -23,6 +23,11 @@ pub(crate) const ERAS: [Era; 2] = [Era::Legacy, Era::Modern];
 
 /// A board with this config. Its servers are these fakes, by name.
 pub(crate) fn board(config: &str, fakes: &[(&str, FakeServer)]) -> Pegboard {
+    builder(config, fakes).open()
+}
+
+/// The same before it is opened.
+pub(crate) fn builder(config: &str, fakes: &[(&str, FakeServer)]) -> Builder {
     let loaded = Config::from_text(config, Format::Toml, &Env::process());
     assert!(loaded.problems.is_empty(), "{:?}", loaded.problems);
     let connect = |(name, fake): &(&str, FakeServer)| ((*name).to_owned(), fake.connect().1);
@@ -32,7 +37,6 @@ pub(crate) fn board(config: &str, fakes: &[(&str, FakeServer)]) -> Pegboard {
         .host(GatewayHost)
         .stand_ins(dial)
         .without_jitter()
-        .open()
 }
 
 fn dialer(server: &MemoryHandle) -> Arc<dyn Dialer> {
@@ -107,6 +111,19 @@ impl Client {
         let notification = async { while self.connection.receive().await.expect("a message")["method"] != method {} };
         let notification = tokio::time::timeout(PATIENCE, notification).await;
         notification.expect("a notification in time");
+    }
+
+    /// The methods of the notifications that arrive within this time.
+    pub(crate) async fn notifications(&mut self, limit: Duration) -> Vec<String> {
+        let mut methods = Vec::new();
+        let collecting = async {
+            loop {
+                let message = self.connection.receive().await.expect("a message");
+                methods.extend(message["method"].as_str().map(str::to_owned));
+            }
+        };
+        let _: Result<(), _> = tokio::time::timeout(limit, collecting).await;
+        methods
     }
 
     /// Calls a tool and returns the response.
