@@ -55,6 +55,10 @@ impl RunningDaemon {
         settings::board(config)
     }
 
+    pub(crate) fn serving_board(&self, config: Config) -> Builder {
+        settings::serving_board(config)
+    }
+
     pub(crate) async fn has_ended(&self) -> bool {
         match *self {}
     }

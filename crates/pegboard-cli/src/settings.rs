@@ -2,9 +2,9 @@
 
 mod boards;
 
+pub(crate) use boards::{board, pins_folder, serving_board, set, whole_board, with_lazy_start, with_tokens};
 #[cfg(unix)]
-pub(crate) use boards::state_folder;
-pub(crate) use boards::{board, lasting_board, pins_folder, set, whole_board, with_lazy_start, with_tokens};
+pub(crate) use boards::{catalogs_folder, state_folder};
 
 use std::{
     collections::BTreeSet,

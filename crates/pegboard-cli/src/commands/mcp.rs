@@ -22,7 +22,7 @@ use crate::{
     logging::LogUse,
     output::Report,
     recording::{Recorded, Recorder},
-    settings::{self, Complaint, Settings},
+    settings::{Complaint, Settings},
 };
 
 /// How often the sign-ins of servers that wait for one are looked for, and how rarely after failures.
@@ -98,7 +98,7 @@ pub(super) async fn serve(mut context: Context<'_>, options: Mcp, recording: Opt
         false => daemon::find(&context.global, &settings, &context.output, context.deadline).await,
     };
     let board = match &daemon {
-        Some(daemon) => settings::with_tokens(daemon.board(config)).host(GatewayHost).open(),
+        Some(daemon) => daemon.serving_board(config).host(GatewayHost).open(),
         None => serving::open(config),
     };
     serving::warn_of_unconnected(&board, &context.output, |name| {

@@ -103,13 +103,13 @@ pub(super) fn check_view(config: &Config, view: &str) -> Result<(), Complaint> {
 
 /// Opens a board that serves clients. What servers ask goes to the client whose call it belongs to.
 pub(super) fn open(config: Config) -> Pegboard {
-    settings::lasting_board(config).host(GatewayHost).open()
+    settings::serving_board(config).host(GatewayHost).open()
 }
 
 /// Opens the board of a daemon, which notes the calls in flight.
 pub(super) fn open_noting(config: Config, journal: Option<CallsInFlight>) -> Pegboard {
     match journal {
-        Some(journal) => settings::lasting_board(config)
+        Some(journal) => settings::serving_board(config)
             .host(GatewayHost)
             .journal(journal)
             .open(),

@@ -20,7 +20,13 @@ use super::{
     socket::socket_path,
     start::Starter,
 };
-use crate::{cli::Global, logging::LogLine, output::Output, settings::Settings, signals::Signals};
+use crate::{
+    cli::Global,
+    logging::LogLine,
+    output::Output,
+    settings::{self, Settings},
+    signals::Signals,
+};
 
 /// How long a daemon may take to say who it is. Servers may not run twice because the machine is busy, so only one that is stopped or hangs is
 /// this slow. Then the command does its work itself.
@@ -221,6 +227,16 @@ impl RunningDaemon {
     /// A board whose servers are those of the daemon.
     pub(crate) fn board(&self, config: Config) -> Builder {
         remote::board(config, self.socket.clone(), self.starter.clone())
+    }
+
+    /// The same for a program that serves clients. It lists servers that are slow or down as an earlier run has seen them.
+    pub(crate) fn serving_board(&self, config: Config) -> Builder {
+        let rules = remote::passing_rules(&config);
+        let builder = settings::with_tokens(self.board(config));
+        match settings::catalogs_folder() {
+            Some(folder) => builder.catalog_store_under(folder, rules),
+            None => builder,
+        }
     }
 
     /// Whether nothing listens at its place any more.

@@ -1,9 +1,9 @@
 //! A board whose servers are those of the daemon.
 
-use std::{path::PathBuf, sync::Arc, time::Duration};
+use std::{collections::BTreeMap, path::PathBuf, sync::Arc, time::Duration};
 
 use pegboard::{
-    Builder, Config, Pegboard,
+    Builder, Config, Pegboard, ServerName,
     config::{EraChoice, IdleStop, Pins, Scan, Scope, Start},
     in_process::Dialer,
 };
@@ -30,6 +30,16 @@ pub(super) fn board(mut config: Config, socket: PathBuf, starter: Option<Starter
     adapt(&mut config);
     let dialer: Arc<dyn Dialer> = Arc::new(daemon_dialer(socket, starter));
     Pegboard::builder(config).stand_ins(move |_, _| dialer.clone())
+}
+
+/// The rules under which the daemon passes on the definitions of each server: it withholds some of them.
+pub(super) fn passing_rules(config: &Config) -> BTreeMap<ServerName, String> {
+    let servers = config.servers.iter();
+    let rules = servers.map(|(name, server)| {
+        let policy = &server.policy;
+        (name.clone(), format!("{:?} {:?}", policy.pins, policy.scan))
+    });
+    rules.collect()
 }
 
 /// Leaves to the daemon what must happen once: it writes the audit log, pins and scans definitions, starts servers and decides who shares

@@ -26,7 +26,7 @@ pub(crate) fn with_lazy_start(mut config: Config) -> Config {
 }
 
 /// A board for a program that keeps running: servers start as their config says.
-pub(crate) fn lasting_board(config: Config) -> pegboard::Builder {
+fn lasting_board(config: Config) -> pegboard::Builder {
     let mut builder = Pegboard::builder(config);
     if let Some(folder) = cache_folder() {
         builder = builder.era_memory(folder.join("eras.json"));
@@ -36,6 +36,20 @@ pub(crate) fn lasting_board(config: Config) -> pegboard::Builder {
         Some(folder) => builder.pins(folder),
         None => builder,
     }
+}
+
+/// A board that serves clients. It lists servers that are slow or down as an earlier run has seen them.
+pub(crate) fn serving_board(config: Config) -> pegboard::Builder {
+    let builder = lasting_board(config);
+    match catalogs_folder() {
+        Some(folder) => builder.catalog_store(folder),
+        None => builder,
+    }
+}
+
+/// The folder of the catalogues that earlier runs have seen.
+pub(crate) fn catalogs_folder() -> Option<PathBuf> {
+    Some(cache_folder()?.join("catalogs"))
 }
 
 /// Gives a board the user's sign-ins.

@@ -37,6 +37,8 @@ mod docs;
 mod doctor;
 #[cfg(target_os = "linux")]
 mod doors;
+#[cfg(unix)]
+mod earlier_runs;
 mod ends;
 mod everyday;
 mod find;

@@ -155,7 +155,7 @@ impl Mcp {
     }
 
     /// The names of the tools for a client whose requests have this `_meta`.
-    fn tools_for(&mut self, meta: &Value) -> Vec<String> {
+    pub(crate) fn tools_for(&mut self, meta: &Value) -> Vec<String> {
         let message = self.ask("tools/list", &json!({ "_meta": meta }));
         let tools = message["result"]["tools"]
             .as_array()
