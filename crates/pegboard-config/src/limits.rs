@@ -33,8 +33,9 @@ settings! {
         call_total_timeout: Duration as "duration_text" = limit(600).aka(&["max_total_timeout"]).for_all(&[]).live();
         /// The timeout for writing one message.
         write_timeout: Duration as "duration_text" = limit(10).for_all(&[]);
-        /// How long a stdio server may stay silent before the other era is tried.
-        era_silence: Duration as "duration_text" = limit(2).aka(&["discover_timeout"]).for_all(&[]).live();
+        /// How long a stdio server may stay silent before its process is also asked in the other era. Some servers do not survive that question before
+        /// their handshake, so that a slow one would have to be started again.
+        era_silence: Duration as "duration_text" = limit(25).aka(&["discover_timeout"]).for_all(&[]).live();
         /// How long a server has to exit after its input is closed, and again after it is sent a termination signal.
         stop_timeout: Duration as "duration_text" = limit(2).aka(&["shutdown_timeout"]).for_all(&[]);
         /// The largest message.

@@ -52,7 +52,7 @@ fn the_resolved_config_is_complete_and_hides_secrets() {
           "env_pass": [],
           "env_policy": "allowlist",
           "era": "auto",
-          "era_silence": "2s",
+          "era_silence": "25s",
           "health_interval": "1m",
           "health_probe": "auto",
           "health_restart": false,

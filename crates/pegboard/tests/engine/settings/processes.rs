@@ -115,7 +115,7 @@ async fn a_process_that_does_not_end_is_killed_after_the_stop_timeout() {
     assert!(closing.elapsed() < secs(4), "{:?}", closing.elapsed());
 }
 
-/// By default the other era is tried after two seconds.
+/// By default the other era is tried after 25 seconds.
 #[tokio::test]
 async fn a_silent_process_is_tried_in_the_other_era_after_the_era_silence() {
     let fake = good().era(Era::Modern).on_initialize(Refusal::Silence);

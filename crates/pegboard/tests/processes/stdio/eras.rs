@@ -108,8 +108,9 @@ async fn a_server_of_the_newest_era_only_is_reached_however_it_refuses_the_hands
     ] {
         let dir = TestDir::new();
         let fake = dir.fake().era(Era::Modern).on_initialize(refusal);
+        let config = with_limits(process(&fake), |limits| limits.era_silence = secs(2));
         let started = Instant::now();
-        let spoken = version_of(board(process(&fake))).await;
+        let spoken = version_of(board(config)).await;
         assert!(started.elapsed() < secs(25), "{refusal:?}: {:?}", started.elapsed());
         assert_eq!(spoken, (Spoken::Modern, MODERN_VERSION.to_owned()));
         assert_eq!(dir.starts().len(), processes, "{refusal:?}");

@@ -82,6 +82,55 @@ async fn a_slow_server_is_started_once_in_every_era() {
     futures_util::future::join_all(runs).await;
 }
 
+/// Also one that does not survive a question before its handshake is over, and whose port, lock or file a second process would need. However many
+/// ask for it meanwhile, it is not started again.
+#[tokio::test]
+async fn a_server_that_needs_20_seconds_is_started_once_whatever_it_makes_of_the_other_era() {
+    let asked = || When::method("server/discover");
+    let runs = [
+        Fault::DiesBeforeExecuting { code: 1 },
+        Fault::StopsReading,
+        Fault::NeverAnswers,
+    ];
+    let runs = runs.map(|fault| async move {
+        let dir = TestDir::new();
+        let next = dir.fake().fault_on(asked(), fault.clone());
+        let slow = next.clone().fault(Fault::SlowStart { ms: 20_000 });
+        let mut config = exclusive(&dir, &slow.then_after(1, next));
+        config.limits.era_silence = ServerConfig::new(config.transport.clone()).limits.era_silence;
+        let memory = dir.file("eras.json");
+        let open = || Pegboard::builder(one(config.clone())).era_memory(&memory).open();
+        let board = open();
+        let views: Vec<_> = (0..3).map(|_| board.toolset()).collect();
+        let listings = views.iter().map(|tools| tools.list(Duration::from_millis(100)));
+        for listing in futures_util::future::join_all(listings).await {
+            assert_eq!((listing.tools.len(), listing.unavailable.len()), (0, 1));
+        }
+        let calls = views.iter().map(|tools| call(tools, "fx.hello", json!({})));
+        for reply in futures_util::future::join_all(calls).await {
+            assert_eq!(reply.text(), "hi");
+        }
+        assert_eq!(
+            (dir.starts().len(), dir.log().count("server/discover")),
+            (1, 0),
+            "{fault:?}"
+        );
+        board.shutdown().await;
+        // The next run knows what it speaks.
+        let board = open();
+        assert_eq!(hello(&board).await, Spoken::Legacy);
+        assert_eq!(
+            (dir.starts().len(), dir.log().count("server/discover")),
+            (2, 0),
+            "{fault:?}"
+        );
+        board.shutdown().await;
+        assert_never_two(&dir);
+        dir.assert_no_process_left().await;
+    });
+    futures_util::future::join_all(runs).await;
+}
+
 /// A server that exits or hangs on a request that it does not know, before its handshake is over, is started again when it has ended.
 #[tokio::test]
 async fn a_slow_server_that_dies_of_the_other_era_is_started_again_after_its_end() {
