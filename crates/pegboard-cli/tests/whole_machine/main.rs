@@ -4,6 +4,7 @@
 #![cfg(target_os = "linux")]
 #![expect(clippy::unwrap_used, reason = "a test panics at the step that fails")]
 
+mod claude_code;
 mod day;
 mod deployment;
 #[path = "../command_line/gateway.rs"]
