@@ -56,3 +56,45 @@ fn the_same_program_makes_the_same_packages() {
     let (one, other) = (of_a_script(), of_a_script());
     assert!(read(&one) == read(&other));
 }
+
+#[test]
+fn one_command_checks_the_packages_of_this_machine_and_uses_each_of_them() {
+    let packages = Packages::new();
+    let mut command = Command::new(crate::packages::root().join("scripts/release"));
+    command
+        .args([
+            "--program",
+            env!("CARGO_BIN_EXE_pegboard"),
+            "--level",
+            "1",
+            "--crates",
+            "no",
+            "--out",
+        ])
+        .arg(packages.path("packages"));
+    let table = run(&mut command).succeeds();
+    for (package, result) in [
+        ("archive", "unpacked, called a tool, sums agree"),
+        ("npm", "installed, called a tool, `npm publish --dry-run` accepts it"),
+        ("wheel", "installed, called a tool, metadata and RECORD agree"),
+    ] {
+        let row = table.lines().find(|line| line.starts_with(package)).unwrap();
+        assert!(row.ends_with(result), "{table}");
+    }
+    // A package that is not what its sums say fails.
+    let wheel = packages
+        .names()
+        .into_iter()
+        .find(|name| name.ends_with(".whl"))
+        .unwrap();
+    let path = packages.path("packages").join(wheel);
+    let mut content = fs::read(&path).unwrap();
+    content.extend(b"more");
+    fs::write(&path, content).unwrap();
+    let refused = run(command.arg("--only-check"));
+    assert_eq!(refused.code, Some(1), "{refused:#?}");
+    assert!(
+        refused.out.contains("failed: SHA256SUMS has another sum"),
+        "{refused:#?}"
+    );
+}
