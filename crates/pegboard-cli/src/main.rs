@@ -1,5 +1,6 @@
 //! The `pegboard` command.
 
+mod bundle;
 mod cli;
 mod commands;
 #[cfg(unix)]

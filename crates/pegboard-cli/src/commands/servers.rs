@@ -2,6 +2,7 @@
 
 mod add;
 mod advice;
+mod bundle;
 mod change;
 mod entry;
 mod options;

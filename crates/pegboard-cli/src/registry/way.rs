@@ -190,7 +190,7 @@ fn command(
             [words(&["dnx"]), vec![pinned], words(&["--yes"]), separator].concat()
         }
         "go" => [words(&["go", "run"]), vec![format!("{identifier}@{}", version()?)]].concat(),
-        "mcpb" => return Err("bundles are not installed; download it and add its command".to_owned()),
+        "mcpb" => return Err("bundles are not downloaded; add the file with `pegboard add`".to_owned()),
         "cargo" => {
             return Err(format!(
                 "run `cargo install {identifier}@{}`, and add its command",

@@ -1,6 +1,7 @@
 //! The commands that change the servers of config files: what they write, what they refuse, and what they say.
 
 mod adding;
+mod bundles;
 mod changing;
 mod together;
 

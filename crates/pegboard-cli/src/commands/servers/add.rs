@@ -6,6 +6,7 @@ use pegboard_hosts::{Checked, ServersFile, check_server_name, shorten_path, user
 use serde_json::{Value, json};
 
 use super::{
+    bundle,
     entry::{self, Extras, usage},
     has_daemon,
     options::{Add, AddJson, Writing},
@@ -44,8 +45,17 @@ impl Run for Add {
 
     /// Adds a server.
     async fn run(self, mut context: Context<'_>) -> Exit {
+        if let Some(path) = bundle::path(&self) {
+            let unpacked = match bundle::unpack(&mut context, &self, path).await {
+                Ok(unpacked) => unpacked,
+                Err(report) => return context.print(report).await,
+            };
+            let report = write_and_report(&context, &unpacked.name, &unpacked.entry, &self.writing, self.check).await;
+            unpacked.clean_up(report.exit == Exit::Done);
+            return finish(context, unpacked.name, report, self.check).await;
+        }
         let extras = Extras::new(&context.global);
-        let entry = match entry::from_arguments(&self, &extras) {
+        let entry = match bundle::refuse_options(&self).and_then(|()| entry::from_arguments(&self, &extras)) {
             Ok(entry) => entry,
             Err(complaint) => {
                 return context

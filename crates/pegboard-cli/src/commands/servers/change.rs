@@ -4,7 +4,7 @@ use clap::Args;
 use pegboard_hosts::{ServersFile, check_server_name};
 use serde_json::{Value, json};
 
-use super::{entry::usage, has_daemon, views};
+use super::{bundle, entry::usage, has_daemon, views};
 use crate::{
     commands::{
         command::Run,
@@ -54,9 +54,13 @@ impl Run for Remove {
         let daemon = has_daemon(&context).await;
         let result = each(&context, &self.named.names, self.named.dry_run, |name, mut files| {
             let mut file = files.remove(0);
+            let entry = file.entry(name);
             file.remove(name, None)?;
             if !self.named.dry_run {
                 file.save()?;
+                if let Some(entry) = &entry {
+                    bundle::forget(entry);
+                }
             }
             let what = if self.named.dry_run { "would remove" } else { "removed" };
             let mut removed = report(name, &file, what, files.first());

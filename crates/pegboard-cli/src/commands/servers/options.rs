@@ -6,9 +6,9 @@ use clap::Args;
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  pegboard add time -- uvx mcp-server-time\n  \
                   pegboard add linear https://mcp.linear.app/mcp --header 'X-Team: core'\n  \
-                  pegboard add github --env TOKEN='${GITHUB_TOKEN}' -- npx -y PACKAGE")]
+                  pegboard add github --env TOKEN='${GITHUB_TOKEN}' -- npx -y PACKAGE\n  pegboard add notes.mcpb")]
 pub(crate) struct Add {
-    /// The name of the new server
+    /// The name of the new server, or an MCP bundle
     pub(super) name: String,
     /// Its URL, or a program without arguments
     #[arg(value_name = "URL")]
@@ -37,6 +37,15 @@ pub(crate) struct Add {
     /// Connect to it and list its tools
     #[arg(long, conflicts_with = "dry_run")]
     pub(super) check: bool,
+    /// A setting of the bundle; may be repeated
+    #[arg(long, value_name = "NAME=VALUE")]
+    pub(super) set: Vec<String>,
+    /// The name of the bundle's server
+    #[arg(id = "as_name", long = "name", value_name = "NAME")]
+    pub(super) as_name: Option<String>,
+    /// Add the bundle without a question
+    #[arg(short, long)]
+    pub(super) yes: bool,
     #[command(flatten)]
     pub(super) writing: Writing,
 }

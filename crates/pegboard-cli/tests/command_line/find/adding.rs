@@ -82,7 +82,10 @@ fn what_is_not_clear_is_not_added() {
         "is a secret",
     );
     refused(&["smithery-ai-github", "--set", "OTHER=1"], "no value `OTHER`");
-    refused(&["github-mcp-server", "--package", "mcpb"], "bundles are not installed");
+    refused(
+        &["github-mcp-server", "--package", "mcpb"],
+        "bundles are not downloaded",
+    );
     refused(&["github-mcp-server", "--package", "deb"], "there are npm, oci, mcpb");
     refused(&["github-mcp-server", "--name", "a.b"], "a.b");
     assert!(!home.path(".config").exists());

@@ -28,7 +28,7 @@ fn servers_are_shown_with_their_commands_and_what_they_need() {
       npm   npx -y @example/github-mcp@1.12.1 stdio
             needs GITHUB_TOKEN, a secret: Token
       oci   docker run -i --rm -p 127.0.0.1:8085:8085 ghcr.io/github/github-mcp-server:1.12.1
-      mcpb  https://github.com/example/github.mcpb (bundles are not installed; download it and add its command)
+      mcpb  https://github.com/example/github.mcpb (bundles are not downloaded; add the file with `pegboard add`)
     ");
     assert_eq!(ran.err, "");
     assert_eq!(

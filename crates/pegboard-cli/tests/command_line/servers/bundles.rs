@@ -1,0 +1,130 @@
+//! MCP bundles: shown, unpacked, used and removed.
+
+use std::{path::PathBuf, process::Command};
+
+use crate::home::{Home, Ran};
+
+/// Makes a bundle in Python, whose server is a script of it. `more` is code that adds to the archive `z`.
+fn bundle(home: &Home, more: &str) -> PathBuf {
+    let server = "import json, os, sys\n\
+        for line in sys.stdin:\n    m = json.loads(line)\n    if 'id' not in m: continue\n    a = {'jsonrpc': '2.0', 'id': m['id']}\n    \
+        if m['method'] == 'initialize':\n        a['result'] = {'protocolVersion': '2025-11-25', 'capabilities': {'tools': {}}, 'serverInfo': {'name': 'notes', 'version': '1'}}\n    \
+        elif m['method'] == 'tools/list':\n        a['result'] = {'tools': [{'name': 'where', 'inputSchema': {'type': 'object'}}]}\n    \
+        elif m['method'] == 'tools/call':\n        a['result'] = {'content': [{'type': 'text', 'text': ' '.join([os.getcwd(), sys.argv[1], os.environ['KEY']])}]}\n    \
+        else:\n        a['error'] = {'code': -32601, 'message': 'no'}\n    print(json.dumps(a), flush=True)\n";
+    let code = format!(
+        "import json, sys, zipfile\n\
+         config = {{'command': 'python3', 'args': ['${{__dirname}}/server/main.py', '${{user_config.folder}}'], 'env': {{'KEY': '${{user_config.key}}'}}}}\n\
+         manifest = {{'manifest_version': '0.3', 'name': 'my notes', 'version': '1.2.0', 'description': 'Keeps notes.', 'author': {{'name': 'Ada'}},\n\
+           'server': {{'type': 'python', 'entry_point': 'server/main.py', 'mcp_config': config}},\n\
+           'user_config': {{'folder': {{'type': 'directory', 'title': 'Folder', 'required': True}},\n\
+                            'key': {{'type': 'string', 'title': 'Key', 'sensitive': True, 'required': True}}}}}}\n\
+         with zipfile.ZipFile('notes.mcpb', 'w', zipfile.ZIP_DEFLATED) as z:\n    \
+             z.writestr('manifest.json', json.dumps(manifest))\n    z.writestr('server/main.py', {server:?})\n    {more}\n"
+    );
+    let mut python = Command::new("python3");
+    python.args(["-c", &code]).current_dir(home.path("."));
+    Ran::of(python).ends_with(0);
+    home.path("notes.mcpb")
+}
+
+/// The folders of unpacked bundles.
+fn unpacked(home: &Home) -> Vec<PathBuf> {
+    let entries = std::fs::read_dir(home.path(".local/share/pegboard/bundles"));
+    entries
+        .into_iter()
+        .flatten()
+        .map(|entry| entry.unwrap().path())
+        .collect()
+}
+
+#[test]
+fn a_bundle_is_shown_whole_before_it_is_added_and_its_files_leave_with_it() {
+    let home = Home::new();
+    bundle(&home, "pass");
+    let add = ["add", "notes.mcpb", "--set", "folder=/tmp/a b"];
+    // Nobody can be asked here, so it is shown and not added.
+    home.run(&add)
+        .ends_with(5)
+        .says("my notes 1.2.0 by Ada (nobody has checked who that is)")
+        .says("/server/main.py '/tmp/a b'")
+        .says("KEY=${MY_NOTES_KEY}")
+        .says("2 (0.0 MB): manifest.json, server/main.py")
+        .says("--yes");
+    home.run(&[&add[..], &["--dry-run"]].concat())
+        .ends_with(0)
+        .prints("would add my-notes");
+    assert_eq!(unpacked(&home), Vec::<PathBuf>::new());
+    home.run(&[&add[..], &["--yes"]].concat())
+        .ends_with(0)
+        .prints("added my-notes");
+    let folders = unpacked(&home);
+    assert_eq!(folders.len(), 1);
+    let mut call = home.pegboard(&["call", "my-notes.where"]);
+    call.env("MY_NOTES_KEY", "k3y");
+    let called = Ran::of(call);
+    let folder = folders[0].canonicalize().unwrap();
+    called
+        .ends_with(0)
+        .prints(&format!("{} /tmp/a b k3y", folder.display()));
+    home.run(&[&add[..], &["--yes"]].concat())
+        .ends_with(2)
+        .says("has a server `my-notes` already");
+    assert_eq!(unpacked(&home).len(), 1);
+    home.run(&["remove", "my-notes"]).ends_with(0);
+    assert_eq!(unpacked(&home), Vec::<PathBuf>::new());
+}
+
+#[test]
+fn secrets_are_references_and_values_must_fit() {
+    let home = Home::new();
+    bundle(&home, "pass");
+    for (set, says) in [
+        (&[][..], "the bundle needs `folder`: Folder"),
+        (
+            &["--set", "folder=/a", "--set", "key=hunter2"],
+            "`key` is a secret, which is not written to the file",
+        ),
+        (
+            &["--set", "folder=/a", "--set", "other=1"],
+            "the bundle has no setting `other`",
+        ),
+        (
+            &["--set", "folder=/a", "--set", "folder=/b"],
+            "`folder` takes one value",
+        ),
+    ] {
+        home.run(&[&["add", "notes.mcpb", "--yes"], set].concat())
+            .ends_with(2)
+            .says(says);
+    }
+    home.run(&[
+        "add",
+        "notes.mcpb",
+        "--yes",
+        "--name",
+        "n",
+        "--set",
+        "folder=/a",
+        "--set",
+        "key=${OTHER}",
+    ])
+    .ends_with(0)
+    .prints("KEY=${OTHER}");
+    home.run(&["add", "x", "--yes", "--", "y"])
+        .ends_with(2)
+        .says("are for bundles");
+}
+
+#[test]
+fn a_bundle_cannot_write_outside_its_folder() {
+    for more in ["z.writestr('../evil', 'x')", "z.writestr('/tmp/pegboard-evil', 'x')"] {
+        let home = Home::new();
+        bundle(&home, more);
+        home.run(&["add", "notes.mcpb", "--yes", "--set", "folder=/a"])
+            .ends_with(2)
+            .says("would be written outside its folder");
+        assert_eq!(unpacked(&home), Vec::<PathBuf>::new());
+        assert!(!home.path(".config").exists());
+    }
+}
