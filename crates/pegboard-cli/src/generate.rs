@@ -1,10 +1,12 @@
 //! Typed wrappers of a server's tools in other languages, made from the schemas of the tools.
 
 mod names;
+mod program;
 mod python;
 mod rust;
 mod script;
 mod shape;
+mod shared;
 mod typescript;
 
 use serde_json::Value;
@@ -13,6 +15,9 @@ use names::UsedNames;
 use shape::Shape;
 
 use crate::output::is_hidden;
+
+/// How deep arguments that are repeated in headers may be.
+const MAX_PATH: usize = 8;
 
 /// What is generated.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
@@ -23,7 +28,7 @@ pub(crate) enum Language {
     Python,
     /// Rust, with serde and serde_json
     Rust,
-    /// A Python script with a subcommand for each tool
+    /// A program of Python with a subcommand for each tool
     Cli,
 }
 
@@ -34,6 +39,15 @@ pub(crate) struct Definition {
     pub(crate) description: Option<String>,
     pub(crate) input: Value,
     pub(crate) output: Option<Value>,
+}
+
+/// Where the generated code is used.
+#[derive(Debug, Default)]
+pub(crate) struct Place {
+    /// Whether its folder is a package of Python.
+    pub(crate) is_package: bool,
+    /// How a program reaches the server itself. Without it, it calls `pegboard`.
+    pub(crate) launch: Option<Value>,
 }
 
 /// A tool with the shapes of its arguments and of its structured result.
@@ -48,17 +62,22 @@ struct Wrapped {
     about: String,
     input: Vec<shape::ShapeField>,
     output: Shape,
+    /// The arguments that are repeated in HTTP headers: the path of each, and the name of its header.
+    headers: Vec<(Vec<String>, String)>,
 }
 
 /// The source of the wrappers for a server's tools.
-pub(crate) fn generate(language: Language, server: &str, tools: &[Definition]) -> String {
+pub(crate) fn generate(language: Language, server: &str, tools: &[Definition], place: &Place) -> String {
     let mut names = UsedNames::default();
     let wrapped: Vec<Wrapped> = tools.iter().map(|tool| wrap(tool, &mut names)).collect();
     match language {
         Language::Ts => typescript::source(server, &wrapped),
-        Language::Python => python::source(server, &wrapped),
+        Language::Python => python::source(server, &wrapped, place.is_package),
         Language::Rust => rust::source(server, &wrapped),
-        Language::Cli => script::source(server, &wrapped),
+        Language::Cli => match &place.launch {
+            Some(launch) => program::source(server, launch, &wrapped),
+            None => script::source(server, &wrapped),
+        },
     }
 }
 
@@ -78,7 +97,30 @@ fn wrap(tool: &Definition, names: &mut UsedNames) -> Wrapped {
         description,
         input,
         output: tool.output.as_ref().map_or(Shape::Any, Shape::from_schema),
+        headers: header_arguments(&tool.input, &[]),
     }
+}
+
+/// The arguments of a schema, and of its objects, that have an `x-mcp-header`.
+fn header_arguments(schema: &Value, path: &[String]) -> Vec<(Vec<String>, String)> {
+    let properties = schema.get("properties").and_then(Value::as_object);
+    let one = |(name, property): (&String, &Value)| {
+        let path = [path, std::slice::from_ref(name)].concat();
+        let header = property.get("x-mcp-header").and_then(Value::as_str);
+        let is_token = |header: &&str| {
+            !header.is_empty()
+                && header
+                    .bytes()
+                    .all(|byte| byte.is_ascii_alphanumeric() || b"-_".contains(&byte))
+        };
+        let own = header.filter(is_token).map(|header| (path.clone(), header.to_owned()));
+        let inner = match path.len() < MAX_PATH {
+            true => header_arguments(property, &path),
+            false => Vec::new(),
+        };
+        own.into_iter().chain(inner).collect::<Vec<_>>()
+    };
+    properties.into_iter().flatten().flat_map(one).collect()
 }
 
 /// A text on one line, without invisible characters and without anything that could end a comment or a string of any of the languages.

@@ -117,6 +117,18 @@ impl EnvPolicy {
             Self::Explicit => false,
         }
     }
+
+    /// The names, and the prefixes in upper case, of what a child process inherits under the default policy, for programs that repeat it without
+    /// this library. Variables of a prefix that may hold a token are not inherited.
+    pub fn allowed() -> (Vec<String>, &'static [&'static str]) {
+        let proxies = PROXIES
+            .iter()
+            .flat_map(|name| [(*name).to_owned(), name.to_lowercase()]);
+        (
+            ALLOWED.iter().map(|name| (*name).to_owned()).chain(proxies).collect(),
+            FAMILIES,
+        )
+    }
 }
 
 /// Whether a child gets a variable only if its config sets it, even if it inherits all others.

@@ -1,4 +1,6 @@
-//! `pegboard generate`: typed wrappers of a server's tools.
+//! `pegboard generate`: typed wrappers of a server's tools, and programs with a subcommand for each.
+
+mod launch;
 
 use std::{
     fs,
@@ -6,7 +8,7 @@ use std::{
 };
 
 use clap::Args;
-use pegboard::deadline::Deadline;
+use pegboard::{Config, deadline::Deadline};
 use serde_json::{Value, json};
 
 use super::{
@@ -16,7 +18,7 @@ use super::{
 };
 use crate::{
     exit::Exit,
-    generate::{Definition, Language, generate},
+    generate::{Definition, Language, Place, generate},
     output::Report,
     settings::{Complaint, Settings},
 };
@@ -42,6 +44,9 @@ pub(crate) struct Generate {
     /// Replace a file that was not generated
     #[arg(long, requires = "out")]
     force: bool,
+    /// With cli: let the program call `pegboard`
+    #[arg(long)]
+    through_pegboard: bool,
 }
 
 impl Run for Generate {
@@ -49,15 +54,18 @@ impl Run for Generate {
         self.out.take_if(|path| path.as_os_str() == "-");
         let mut settings = Settings::load(&context.global);
         let nothing = document(&self, 0, None);
-        let config = match settings
-            .usable_one(&self.server)
-            .and_then(|config| check_file(&self).map(|()| config))
-        {
-            Ok(config) => config,
+        let found = settings.usable_one(&self.server).and_then(|config| {
+            check_files(&self)?;
+            let place = self.place(&settings, &config)?;
+            Ok((config, place))
+        });
+        let (config, mut place) = match found {
+            Ok(found) => found,
             Err(complaint) => return context.refuse(&complaint, &nothing).await,
         };
         settings.announce(&context.output);
         let servers: ServerSource = context.servers(&settings).await;
+        let is_direct = servers.daemon.is_none();
         let starting = StartingServers::new(&config);
         let board = servers.board(config).open();
         let deadline: Deadline = context.deadline;
@@ -87,13 +95,57 @@ impl Run for Generate {
                         .filter(|tool| is_wanted(tool.get("server")))
                         .filter_map(definition)
                         .collect();
-                    let source = generate(self.language, &self.server, &tools);
+                    let status = board.status();
+                    let era = status
+                        .servers
+                        .iter()
+                        .find(|row| row.name == *self.server)
+                        .and_then(|row| row.era);
+                    // The era of a connection through the daemon is the daemon's.
+                    if let (Some(launch), Some(era), true) = (&mut place.launch, era, is_direct) {
+                        launch["era"] = json!(era);
+                    }
+                    let source = generate(self.language, &self.server, &tools, &place);
                     write_and_report(&context, &self, &tools, source)
                 }
             },
         };
         context.close(&board, report).await
     }
+}
+
+impl Generate {
+    /// Where the generated code is used.
+    fn place(&self, settings: &Settings, config: &Config) -> Result<Place, Complaint> {
+        if self.language != Language::Cli && self.through_pegboard {
+            return Err(Complaint {
+                message: "`--through-pegboard` is for `generate cli`; wrappers always call `pegboard`".to_owned(),
+                hint: None,
+                exit: Exit::Usage,
+            });
+        }
+        let server = config.servers.iter().find(|(name, _)| name.as_str() == self.server);
+        let launch = match (self.language, server) {
+            (Language::Cli, Some((name, server))) if !self.through_pegboard => {
+                Some(launch::of_server(&settings.loaded, name.as_str(), server)?)
+            }
+            _ => None,
+        };
+        let folder = self.out.as_deref().map(folder_of);
+        let is_package = folder.is_some_and(|folder| folder.join("__init__.py").is_file());
+        Ok(Place { is_package, launch })
+    }
+
+    /// The file beside the wrappers that all of them share, and its source.
+    fn shared(&self) -> Option<(PathBuf, &'static str)> {
+        let (name, source) = self.language.shared()?;
+        Some((folder_of(self.out.as_deref()?).join(name), source))
+    }
+}
+
+/// The folder of a file.
+fn folder_of(path: &Path) -> &Path {
+    path.parent().unwrap_or(Path::new(""))
 }
 
 fn definition(tool: &Value) -> Option<Definition> {
@@ -112,9 +164,17 @@ fn write_and_report(context: &Context<'_>, options: &Generate, tools: &[Definiti
             return Report::json(Exit::Done, &document(options, tools.len(), Some(&source)));
         }
         report.data = source;
-        return report;
+        return match options.language.shared() {
+            Some((name, _)) => report.hint(&format!("it imports {name}, which `--out FILE` writes beside it")),
+            None => report,
+        };
     };
-    if let Err(error) = write(path, &source, options.language) {
+    let shared = options.shared();
+    let written = match &shared {
+        Some((path, source)) => write(path, source, options.language),
+        None => Ok(()),
+    };
+    if let Err(error) = written.and_then(|()| write(path, &source, options.language)) {
         let nothing = document(options, 0, None);
         let message = format!("{} cannot be written: {error}", path.display());
         return super::context::empty(&context.output, Exit::Usage, &nothing).error(&message, None);
@@ -124,6 +184,11 @@ fn write_and_report(context: &Context<'_>, options: &Generate, tools: &[Definiti
     }
     let mut report = Report::new(Exit::Done);
     report.data = format!("{}: {} tools of {}\n", path.display(), tools.len(), options.server);
+    if let Some((path, _)) = &shared {
+        report
+            .data
+            .push_str(&format!("{}: what all wrappers share\n", path.display()));
+    }
     report
 }
 
@@ -140,20 +205,24 @@ fn write(path: &Path, source: &str, language: Language) -> std::io::Result<()> {
 }
 
 /// Refuses to replace a file that was not generated.
-fn check_file(options: &Generate) -> Result<(), Complaint> {
-    let Some(path) = &options.out else { return Ok(()) };
-    let Ok(text) = fs::read(path) else { return Ok(()) };
-    let start = String::from_utf8_lossy(&text[..text.len().min(256)]).into_owned();
-    match options.force || text.is_empty() || start.contains(MARK) {
-        true => Ok(()),
-        false => Err(Complaint {
-            message: format!("{} was not generated, so it is not replaced", path.display()),
-            hint: Some("`--force` replaces it".to_owned()),
-            exit: Exit::Usage,
-        }),
+fn check_files(options: &Generate) -> Result<(), Complaint> {
+    let shared = options.shared().map(|(path, _)| path);
+    for path in options.out.iter().chain(&shared) {
+        let Ok(text) = fs::read(path) else { continue };
+        let start = String::from_utf8_lossy(&text[..text.len().min(256)]).into_owned();
+        if !(options.force || text.is_empty() || start.contains(MARK)) {
+            return Err(Complaint {
+                message: format!("{} was not generated, so it is not replaced", path.display()),
+                hint: Some("`--force` replaces it".to_owned()),
+                exit: Exit::Usage,
+            });
+        }
     }
+    Ok(())
 }
 
 fn document(options: &Generate, tools: usize, source: Option<&str>) -> Value {
-    json!({"server": options.server, "file": options.out, "tools": tools, "source": source})
+    let shared = options.language.shared().filter(|_| source.is_some());
+    let shared = shared.map(|(name, source)| json!({"name": name, "source": source}));
+    json!({"server": options.server, "file": options.out, "tools": tools, "source": source, "shared": shared})
 }

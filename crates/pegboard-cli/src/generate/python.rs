@@ -1,6 +1,6 @@
 //! Wrappers in Python, with the standard library only. Tools are called by the command.
 
-use std::fmt::Write as _;
+use std::{collections::BTreeSet, fmt::Write as _};
 
 use super::{
     Wrapped,
@@ -9,7 +9,7 @@ use super::{
     shape::{Shape, ShapeField},
 };
 
-/// Names that a class must not have: those of the code below, and of what it uses.
+/// Names that a class must not have: those that it uses.
 const USED: [&str; 10] = [
     "Any",
     "Exception",
@@ -23,46 +23,18 @@ const USED: [&str; 10] = [
     "ValueError",
 ];
 
-const CALLING: &str = r#"
-from __future__ import annotations
-
-import json
-import subprocess
-from collections.abc import Sequence
-from typing import Any, Literal, NotRequired, TypedDict
-from typing import cast as _cast
-
-
-class ToolError(Exception):
-    """A call that has not succeeded. `record` is what `pegboard call -o json` prints."""
-
-    def __init__(self, record: dict[str, Any]) -> None:
-        super().__init__(record.get("text"))
-        self.record = record
-
-
-def _call(program: Sequence[str], name: str, arguments: dict[str, Any]) -> Any:
-    given = {key: value for key, value in arguments.items() if value is not None}
-    words = [*program, "call", name, "--json", "-", "-o", "json"]
-    done = subprocess.run(words, input=json.dumps(given), stdout=subprocess.PIPE, text=True, check=False)
-    try:
-        record = json.loads(done.stdout)
-    except ValueError:
-        raise RuntimeError(f"pegboard ended with {done.returncode} and printed no JSON") from None
-    if record["status"] != "done" or record["is_error"]:
-        raise ToolError(record)
-    return record["text"] if record["structured"] is None else record["structured"]
-"#;
-
-pub(super) fn source(server: &str, tools: &[Wrapped]) -> String {
+/// The wrappers. Those of a package import what they share from the package.
+pub(super) fn source(server: &str, tools: &[Wrapped], is_package: bool) -> String {
     let mut types = String::new();
     let mut functions = String::new();
     let mut names = UsedNames::with(&USED);
+    let mut typing = BTreeSet::new();
     let class = names.make_unique(&pascal(&snake(server)));
     for tool in tools {
         let mut writer = Types {
             text: &mut types,
             names: &mut names,
+            typing: &mut typing,
         };
         let arguments: Vec<(String, &ShapeField, String)> = parameters(&tool.input)
             .into_iter()
@@ -101,10 +73,30 @@ pub(super) fn source(server: &str, tools: &[Wrapped]) -> String {
             pairs.join(", ")
         );
     }
+    let typing: Vec<&str> = typing.into_iter().collect();
+    let typing = match typing.as_slice() {
+        [] => String::new(),
+        names => format!("from typing import {}\n", names.join(", ")),
+    };
+    let cast = if tools.is_empty() {
+        ""
+    } else {
+        "from typing import cast as _cast\n"
+    };
+    let call = if tools.is_empty() {
+        ""
+    } else {
+        "from {dot}pegboard_calls import call_tool as _call\n"
+    };
+    let dot = if is_package { "." } else { "" };
+    let call = call.replace("{dot}", dot);
     format!(
-        "# Made by `pegboard generate python {server}`. Changes are lost when it is made again.\n{CALLING}{types}\n\nclass {class}:\n    \
+        "# Made by `pegboard generate python {server}`. Changes are lost when it is made again.\n\nfrom __future__ import annotations\n\n\
+         from collections.abc import Sequence\n{typing}{cast}\nfrom {dot}pegboard_calls import ToolError\n{call}\n\
+         __all__ = [{}, \"ToolError\"]\n{types}\n\nclass {class}:\n    \
          \"\"\"The tools of the server {server}.\"\"\"\n\n    def __init__(self, program: Sequence[str] = (\"pegboard\",)) -> None:\n        \
-         self._program = program\n{functions}"
+         self._program = program\n{functions}",
+        quote(&class)
     )
 }
 
@@ -121,13 +113,20 @@ pub(super) fn parameters(fields: &[ShapeField]) -> Vec<(String, &ShapeField)> {
 struct Types<'a> {
     text: &'a mut String,
     names: &'a mut UsedNames,
+    /// What they use of the module `typing`.
+    typing: &'a mut BTreeSet<&'static str>,
 }
 
 impl Types<'_> {
+    fn of_typing(&mut self, name: &'static str) -> &'static str {
+        self.typing.insert(name);
+        name
+    }
+
     /// The type of a shape. Objects get a type of this name.
     fn render(&mut self, shape: &Shape, name: &str) -> String {
         match shape {
-            Shape::Any => "Any".to_owned(),
+            Shape::Any => self.of_typing("Any").to_owned(),
             Shape::Null => "None".to_owned(),
             Shape::Boolean => "bool".to_owned(),
             Shape::Integer => "int".to_owned(),
@@ -135,7 +134,7 @@ impl Types<'_> {
             Shape::String => "str".to_owned(),
             Shape::Words(words) => {
                 let words: Vec<String> = words.iter().map(|word| quote(word)).collect();
-                format!("Literal[{}]", words.join(", "))
+                format!("{}[{}]", self.of_typing("Literal"), words.join(", "))
             }
             Shape::List(item) => format!("list[{}]", self.render(item, &format!("{name}Item"))),
             Shape::Map(value) => format!("dict[str, {}]", self.render(value, &format!("{name}Value"))),
@@ -151,11 +150,12 @@ impl Types<'_> {
                     let shown = if field.is_required {
                         shown
                     } else {
-                        format!("NotRequired[{shown}]")
+                        format!("{}[{shown}]", self.of_typing("NotRequired"))
                     };
                     let _ = writeln!(entries, "    {}: {},", quote(&field.name), quote(&shown));
                 }
-                let _ = write!(self.text, "\n{name} = TypedDict({}, {{\n{entries}}})\n", quote(&name));
+                let kind = self.of_typing("TypedDict");
+                let _ = write!(self.text, "\n{name} = {kind}({}, {{\n{entries}}})\n", quote(&name));
                 name
             }
         }

@@ -9,10 +9,8 @@ use super::{
 };
 use crate::output::clean;
 
-/// Names that a type must not have: those of the code below, and of what it uses.
-const USED: [&str; 15] = [
-    "CallError",
-    "Command",
+/// Names that a type must not have: those that it uses.
+const USED: [&str; 13] = [
     "Deserialize",
     "Err",
     "None",
@@ -22,65 +20,11 @@ const USED: [&str; 15] = [
     "Self",
     "Serialize",
     "Some",
-    "Stdio",
     "String",
+    "ToolError",
     "Value",
     "Vec",
 ];
-
-const CALLING: &str = r#"
-use std::{fmt, io::Write as _, process::{Command, Stdio}};
-
-use serde::{Deserialize, Serialize};
-use serde_json::Value;
-
-/// Why a call has not succeeded.
-#[derive(Debug)]
-pub enum CallError {
-    /// The program could not be run, or printed no JSON.
-    Program(String),
-    /// The record of a call that failed, as `pegboard call -o json` prints it.
-    Tool(Value),
-    /// The result does not fit its type.
-    Result(serde_json::Error),
-}
-
-impl fmt::Display for CallError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Program(message) => f.write_str(message),
-            Self::Tool(record) => f.write_str(record["text"].as_str().unwrap_or_default()),
-            Self::Result(error) => error.fmt(f),
-        }
-    }
-}
-
-impl std::error::Error for CallError {}
-
-fn call<T: for<'a> Deserialize<'a>>(program: &str, name: &str, arguments: &impl Serialize) -> Result<T, CallError> {
-    let failed = |error: &dyn fmt::Display| CallError::Program(format!("{program}: {error}"));
-    let arguments = serde_json::to_vec(arguments).map_err(|error| failed(&error))?;
-    let mut child = Command::new(program)
-        .args(["call", name, "--json", "-", "-o", "json"])
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .spawn()
-        .map_err(|error| failed(&error))?;
-    if let Some(mut stdin) = child.stdin.take() {
-        stdin.write_all(&arguments).map_err(|error| failed(&error))?;
-    }
-    let output = child.wait_with_output().map_err(|error| failed(&error))?;
-    let mut record: Value = serde_json::from_slice(&output.stdout).map_err(|error| failed(&error))?;
-    if record["status"] != "done" || record["is_error"] == true {
-        return Err(CallError::Tool(record));
-    }
-    let result = match record["structured"].take() {
-        Value::Null => record["text"].take(),
-        structured => structured,
-    };
-    serde_json::from_value(result).map_err(CallError::Result)
-}
-"#;
 
 pub(super) fn source(server: &str, tools: &[Wrapped]) -> String {
     let mut types = String::new();
@@ -98,13 +42,15 @@ pub(super) fn source(server: &str, tools: &[Wrapped]) -> String {
         let full = to_literal(&format!("{server}.{}", tool.tool));
         let _ = write!(
             functions,
-            "\n    /// {}\n    pub fn {}(&self, args: &{arguments}) -> Result<{result}, CallError> {{\n        \
-             call(&self.program, {full}, args)\n    }}\n",
+            "\n    /// {}\n    pub fn {}(&self, args: &{arguments}) -> Result<{result}, ToolError> {{\n        \
+             call_tool(&self.program, {full}, args)\n    }}\n",
             tool.about, tool.name
         );
     }
+    // A program seldom uses all tools of a server.
     format!(
-        "// Made by `pegboard generate rust {server}`. Changes are lost when it is made again.\n{CALLING}{types}\n/// The tools of the server `{server}`.\n\
+        "// Made by `pegboard generate rust {server}`. Changes are lost when it is made again.\n#![allow(dead_code, unused_imports)]\n\n\
+         use serde::{{Deserialize, Serialize}};\nuse serde_json::Value;\n\nuse super::pegboard_calls::call_tool;\npub use super::pegboard_calls::ToolError;\n{types}\n/// The tools of the server `{server}`.\n\
          #[derive(Debug, Clone)]\npub struct {class} {{\n    program: String,\n}}\n\nimpl {class} {{\n    /// Calls tools by this program: `pegboard`, or the path of it.\n    \
          pub fn new(program: impl Into<String>) -> Self {{\n        Self {{ program: program.into() }}\n    }}\n{functions}}}\n"
     )

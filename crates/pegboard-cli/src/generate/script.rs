@@ -1,4 +1,4 @@
-//! A script with a subcommand for each tool, in Python with the standard library only.
+//! A script with a subcommand for each tool that calls `pegboard`, in Python with the standard library only.
 
 use std::fmt::Write as _;
 
@@ -7,56 +7,8 @@ use super::{
     shape::{Shape, ShapeField},
 };
 
-const START: &str = r#"
-import argparse
-import json
-import os
-import subprocess
-import sys
-
-
-def _json(text):
-    try:
-        return json.loads(text)
-    except ValueError as error:
-        raise argparse.ArgumentTypeError(f"write JSON: {error}") from None
-
-
-def _boolean(text):
-    if text in ("true", "false"):
-        return text == "true"
-    raise argparse.ArgumentTypeError("write true or false")
-
-"#;
-
-const END: &str = r#"
-
-def main():
-    parser = argparse.ArgumentParser(description=DESCRIPTION)
-    parser.add_argument("--json-output", action="store_true", help="print the whole record of the call")
-    commands = parser.add_subparsers(dest="tool", required=True, metavar="TOOL")
-    for name, (tool, help_text, arguments) in TOOLS.items():
-        escaped = help_text.replace("%", "%%")
-        # argparse formats a description only if this is in it.
-        described = escaped if "%(prog)" in help_text else help_text
-        command = commands.add_parser(name, help=escaped, description=described)
-        command.set_defaults(name=tool, keys={destination: key for _, destination, key, _ in arguments})
-        for flag, destination, _, options in arguments:
-            command.add_argument(flag, dest=destination, **options)
-    given = vars(parser.parse_args())
-    values = {key: given[destination] for destination, key in given["keys"].items() if given[destination] is not None}
-    words = [os.environ.get("PEGBOARD", "pegboard"), "call", given["name"], "--json", "-"]
-    if given["json_output"]:
-        words += ["-o", "json"]
-    try:
-        sys.exit(subprocess.run(words, input=json.dumps(values), text=True, check=False).returncode)
-    except OSError as error:
-        sys.exit(f"{words[0]}: {error}")
-
-
-if __name__ == "__main__":
-    main()
-"#;
+/// The part that is the same in all scripts.
+const CALLING: &str = include_str!("program/calling.py");
 
 pub(super) fn source(server: &str, tools: &[Wrapped]) -> String {
     let mut table = "TOOLS = {\n".to_owned();
@@ -68,59 +20,85 @@ pub(super) fn source(server: &str, tools: &[Wrapped]) -> String {
             quote(&tool.name.replace('_', "-")),
             quote(&tool.description)
         );
-        for (name, field) in python::parameters(&tool.input) {
-            // `--help` is the script's own.
-            let flag = match name.trim_end_matches('_') {
-                "help" => "help-value".to_owned(),
-                name => name.replace('_', "-"),
-            };
-            let flag = quote(&format!("--{flag}"));
-            let destination = quote(&format!("arg_{name}"));
+        for argument in arguments(&python::parameters(&tool.input)) {
             let _ = writeln!(
                 table,
-                "        ({flag}, {destination}, {}, {}),",
-                quote(&field.name),
-                options(field)
+                "        ({}, {}, {}, {}, {}),",
+                argument.flag,
+                argument.destination,
+                argument.key,
+                quote(argument.kind),
+                argument.options
             );
         }
         table.push_str("    ]),\n");
     }
-    table.push_str("}\n");
-    let description = quote(&format!("The tools of the server {server}."));
+    table.push('}');
+    let about = super::one_paragraph(server);
     format!(
-        "#!/usr/bin/env python3\n# Made by `pegboard generate cli {server}`. Changes are lost when it is made again.\n{START}\nDESCRIPTION = {description}\n{table}{END}"
+        "#!/usr/bin/env python3\n# Made by `pegboard generate cli {server} --through-pegboard`. Changes are lost when it is made again.\n\
+         \"\"\"The tools of the server {about}.\"\"\"\n\n{table}{CALLING}"
     )
 }
 
-/// The options of an argument for `argparse`.
-fn options(field: &ShapeField) -> String {
+/// An argument of a tool as an option of a command line, as texts of Python.
+pub(super) struct Argument {
+    pub(super) flag: String,
+    pub(super) destination: String,
+    /// The name of the argument for the server.
+    pub(super) key: String,
+    /// The name of a function that reads its value.
+    pub(super) kind: &'static str,
+    /// The other options for `argparse`.
+    pub(super) options: String,
+}
+
+pub(super) fn arguments(fields: &[(String, &ShapeField)]) -> Vec<Argument> {
+    let one = |(name, field): &(String, &ShapeField)| {
+        // `--help` is the program's own.
+        let flag = match name.trim_end_matches('_') {
+            "help" => "help-value".to_owned(),
+            name => name.replace('_', "-"),
+        };
+        let (kind, options) = options(field);
+        Argument {
+            flag: quote(&format!("--{flag}")),
+            destination: quote(&format!("arg_{name}")),
+            key: quote(&field.name),
+            kind,
+            options,
+        }
+    };
+    fields.iter().map(one).collect()
+}
+
+/// The kind of an argument, and its options for `argparse`.
+fn options(field: &ShapeField) -> (&'static str, String) {
     let required = if field.is_required { "True" } else { "False" };
     let mut help = field.description.clone();
-    let kind = match &field.shape {
-        Shape::String => "\"type\": str, \"metavar\": \"TEXT\"".to_owned(),
-        Shape::Integer => "\"type\": int, \"metavar\": \"INTEGER\"".to_owned(),
-        Shape::Number => "\"type\": float, \"metavar\": \"NUMBER\"".to_owned(),
-        Shape::Boolean => "\"type\": _boolean, \"metavar\": \"true|false\"".to_owned(),
+    let (kind, more) = match &field.shape {
+        Shape::String => ("text", "\"metavar\": \"TEXT\"".to_owned()),
+        Shape::Integer => ("integer", "\"metavar\": \"INTEGER\"".to_owned()),
+        Shape::Number => ("number", "\"metavar\": \"NUMBER\"".to_owned()),
+        Shape::Boolean => ("boolean", "\"metavar\": \"true|false\"".to_owned()),
         Shape::Words(words) => {
             let choices: Vec<String> = words.iter().map(|word| quote(word)).collect();
             let choices = choices.join(", ");
             // Some versions of argparse fail to wrap a usage line with whitespace other than single spaces.
             match words.iter().any(|word| has_unusual_space(word)) {
-                false => format!("\"choices\": [{choices}]"),
+                false => ("text", format!("\"choices\": [{choices}]")),
                 true => {
                     let gap = if help.is_empty() { "" } else { "; " };
                     help = format!("{help}{gap}one of {choices}");
-                    format!("\"choices\": [{choices}], \"metavar\": \"TEXT\"")
+                    ("text", format!("\"choices\": [{choices}], \"metavar\": \"TEXT\""))
                 }
             }
         }
-        Shape::List(item) if **item == Shape::String => {
-            "\"type\": str, \"nargs\": \"+\", \"metavar\": \"TEXT\"".to_owned()
-        }
-        _ => "\"type\": _json, \"metavar\": \"JSON\"".to_owned(),
+        Shape::List(item) if **item == Shape::String => ("text", "\"nargs\": \"+\", \"metavar\": \"TEXT\"".to_owned()),
+        _ => ("json", "\"metavar\": \"JSON\"".to_owned()),
     };
     let help = quote(&help.replace('%', "%%"));
-    format!("{{\"required\": {required}, \"help\": {help}, {kind}}}")
+    (kind, format!("{{\"required\": {required}, \"help\": {help}, {more}}}"))
 }
 
 /// Whether a word has whitespace other than single spaces, or a character that terminals do not show.

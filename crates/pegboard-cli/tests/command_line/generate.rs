@@ -1,32 +1,38 @@
-//! `pegboard generate`: the wrappers of the demo server's tools and of a server with odd ones, which are compiled and run here.
+//! `pegboard generate`: the wrappers of the demo server's tools and of a server with odd ones, which are compiled and run here. The modules of Rust are
+//! in one program and share one `ToolError`; the compiler has no warning about them, although few of their tools are used.
 
-#[expect(dead_code, unreachable_pub, reason = "the golden file is what users get")]
+#[expect(clippy::allow_attributes, unreachable_pub, reason = "the golden file is what users get")]
 #[rustfmt::skip]
 #[path = "generate/golden/demo.rs"]
 mod demo;
-#[expect(
-    dead_code,
-    unreachable_pub,
-    reason = "the golden file is what users get"
-)]
+#[expect(clippy::allow_attributes, unreachable_pub, reason = "the golden file is what users get")]
 #[rustfmt::skip]
 #[path = "generate/golden/caller.rs"]
 mod caller;
+#[expect(unreachable_pub, reason = "the file is what users get")]
+#[rustfmt::skip]
+#[path = "../../src/generate/shared/pegboard_calls.rs"]
+mod pegboard_calls;
+mod program;
 mod typescript;
 
-use std::{fs, path::Path, process::Command};
+use std::{
+    fs,
+    path::{Path, PathBuf},
+    process::Command,
+};
 
 use pegboard_testkit::{FakeServer, Tool};
 use serde_json::json;
 
 use crate::home::{Home, Ran};
 
-/// The golden file of each language.
-const GOLDEN: [(&str, &str); 4] = [
-    ("ts", "demo.ts"),
-    ("python", "demo.py"),
-    ("rust", "demo.rs"),
-    ("cli", "demo_cli.py"),
+/// What is generated, and the end of the name of its golden file. A program of its own is compared in part by its own tests.
+const GOLDEN: [(&[&str], &str); 4] = [
+    (&["ts"], ".ts"),
+    (&["python"], ".py"),
+    (&["rust"], ".rs"),
+    (&["cli", "--through-pegboard"], "_cli.py"),
 ];
 
 fn golden(file: &str) -> String {
@@ -38,14 +44,22 @@ fn golden(file: &str) -> String {
 
 #[test]
 fn every_language_has_its_golden_file() {
-    for (language, file) in GOLDEN {
-        let ran = Home::new().run(&["generate", language, "demo"]);
-        ran.ends_with(0);
-        if std::env::var_os("PEGBOARD_BLESS").is_some() {
-            fs::write(golden(file), &ran.out).unwrap();
-        }
-        assert_eq!(fs::read_to_string(golden(file)).unwrap(), ran.out, "{language}");
+    for (language, end) in GOLDEN {
+        let ran = Home::new().run(&[&["generate"], language, &["demo"]].concat());
+        assert_golden(&format!("demo{end}"), &ran.ends_with(0).out);
     }
+}
+
+fn assert_golden(file: &str, made: &str) {
+    if std::env::var_os("PEGBOARD_BLESS").is_some() {
+        fs::write(golden(file), made).unwrap();
+    }
+    assert_eq!(fs::read_to_string(golden(file)).unwrap(), made, "{file}");
+}
+
+/// The folder of the files that all wrappers share.
+fn shared() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("src/generate/shared")
 }
 
 /// A server whose name, tools and arguments have the names that the wrappers use themselves, or that end a comment.
@@ -81,18 +95,9 @@ fn odd() -> FakeServer {
 fn odd_names_and_texts_are_no_code() {
     let home = Home::new();
     let server = home.server("caller", odd());
-    for (language, file) in [
-        ("ts", "caller.ts"),
-        ("python", "caller.py"),
-        ("rust", "caller.rs"),
-        ("cli", "caller_cli.py"),
-    ] {
-        let ran = home.run(&["generate", language, "caller", &server]);
-        ran.ends_with(0);
-        if std::env::var_os("PEGBOARD_BLESS").is_some() {
-            fs::write(golden(file), &ran.out).unwrap();
-        }
-        assert_eq!(fs::read_to_string(golden(file)).unwrap(), ran.out, "{language}");
+    for (language, end) in GOLDEN {
+        let ran = home.run(&[&["generate"], language, &["caller", &server]].concat());
+        assert_golden(&format!("caller{end}"), &ran.ends_with(0).out);
     }
     let code = "import caller\nprint(caller.Caller.use_.__doc__)";
     python(&home, &["-c", code]).ends_with(0).prints("throw 1");
@@ -125,16 +130,17 @@ fn invisible_characters_are_escaped_in_strings_and_left_out_of_comments() {
     let home = Home::new();
     let tool = Tool::new("t").description(&format!("e{odd}")).schema(schema);
     let server = home.server("fx", FakeServer::new("fx").tool(tool));
-    for language in ["ts", "python", "rust", "cli"] {
-        let ran = home.run(&["generate", language, "fx", &server]);
+    for (language, end) in GOLDEN.iter().chain(&[(&["cli"][..], "_program.py")]) {
+        let ran = home.run(&[&["generate"], *language, &["fx", &server]].concat());
         ran.ends_with(0);
-        assert!(!ran.out.contains(HIDDEN), "{language}: {}", ran.out);
-        let escape = if language == "rust" { "a\\u{202e}" } else { "a\\u202e" };
-        assert!(ran.out.contains(escape), "{language}: {}", ran.out);
-        fs::write(home.path(&format!("made_{language}.py")), &ran.out).unwrap();
+        assert!(!ran.out.contains(HIDDEN), "{language:?}: {}", ran.out);
+        let escape = if *end == ".rs" { "a\\u{202e}" } else { "a\\u202e" };
+        assert!(ran.out.contains(escape), "{language:?}: {}", ran.out);
+        fs::write(home.path(&format!("made{end}")), &ran.out).unwrap();
     }
     // A program that reads the strings gets the characters themselves.
-    let code = "import sys\nsys.path.insert(0, sys.argv[1])\nimport made_cli\n\
+    let code = "import sys\nsys.path.insert(0, sys.argv[1])\nimport made_cli, made_program\n\
+                assert made_program.TOOLS['t']['arguments'][0][2] == made_cli.TOOLS['t'][2][0][2]\n\
                 print([hex(ord(c)) for c in made_cli.TOOLS['t'][2][0][2]])";
     let expected: Vec<String> = HIDDEN.iter().map(|c| format!("'{:#x}'", u32::from(*c))).collect();
     let folder = home.path("");
@@ -191,9 +197,9 @@ fn an_argument_in_python_may_have_a_name_that_the_wrappers_use() {
     let server = home.server("fx", FakeServer::new("fx").tool(tool));
     home.run(&["generate", "python", "fx", &server, "--out", "fx.py"])
         .ends_with(0);
-    let code = "import inspect, os, sys\nsys.path.insert(0, sys.argv[1])\nimport fx\n\
-                fx.subprocess.run = lambda *args, **kinds: type('Done', (), {'stdout': '{\"status\": \"done\", \"is_error\": false, \"text\": ' + \
-                fx.json.dumps(kinds['input']) + ', \"structured\": null}'})\n\
+    let code = "import inspect, os, sys\nsys.path.insert(0, sys.argv[1])\nimport fx, pegboard_calls\n\
+                pegboard_calls.subprocess.run = lambda *args, **kinds: type('Done', (), {'stdout': '{\"status\": \"done\", \"is_error\": false, \"text\": ' + \
+                pegboard_calls.json.dumps(kinds['input']) + ', \"structured\": null}'})\n\
                 names = [name for name in inspect.signature(fx.Fx.go).parameters if name != 'self']\n\
                 print(len(names), fx.Fx().go(**{name: name for name in names}).count(':'))\n";
     let folder = home.path("");
@@ -211,7 +217,9 @@ fn the_wrappers_in_rust_call_tools() {
     let result = demo.calculate(&args).unwrap();
     assert!((result.value - 42.0).abs() < f64::EPSILON);
     let failed = demo.fail(&demo::FailArgs::default()).unwrap_err();
-    assert!(matches!(failed, demo::CallError::Tool(_)), "{failed:?}");
+    // The same type as that of all other wrappers.
+    let failed: caller::ToolError = failed;
+    assert!(matches!(failed, pegboard_calls::ToolError::Tool(_)), "{failed:?}");
 }
 
 /// Runs a Python program with the golden files in reach, and this program as `pegboard`.
@@ -224,7 +232,7 @@ fn python(home: &Home, args: &[&str]) -> Ran {
         .env("PATH", std::env::var_os("PATH").unwrap())
         .env("HOME", home.path(""))
         .env("PYTHONDONTWRITEBYTECODE", "1")
-        .env("PYTHONPATH", Path::new(&golden("demo.py")).parent().unwrap())
+        .env("PYTHONPATH", format!("{}:{}", golden(""), shared().display()))
         .env("PEGBOARD", program);
     Ran::of(command)
 }
@@ -235,7 +243,8 @@ fn the_wrappers_in_python_call_tools() {
     let code = "import demo, os, sys\n\
                 tools = demo.Demo((os.environ['PEGBOARD'],))\n\
                 print(tools.calculate(expression='6 * 7')['value'])\n\
-                try:\n    tools.fail(message='on purpose')\nexcept demo.ToolError as error:\n    print(error)\n";
+                import caller\n\
+                try:\n    tools.fail(message='on purpose')\nexcept caller.ToolError as error:\n    print(error)\n";
     let ran = python(&home, &["-c", code]);
     ran.ends_with(0).prints("42\n").prints("on purpose");
 }
@@ -269,16 +278,66 @@ fn the_help_of_the_script_shows_choices_that_no_usage_line_can_have() {
         .collect();
     let tool = Tool::new("split").schema(json!({"type": "object", "properties": properties}));
     let server = home.server("fx", FakeServer::new("fx").tool(tool));
-    let made = home.run(&["generate", "cli", "fx", &server]);
-    let script = home.write("fx.py", &made.ends_with(0).out);
-    let script = script.to_str().unwrap();
-    python(&home, &[script, "split", "--help"])
-        .ends_with(0)
-        .prints("--an-argument-0 TEXT")
-        .prints(r#"one of "\n", "\t", "#);
-    python(&home, &[script, "split", "--an-argument-0", "b"])
+    for options in [&[][..], &["--through-pegboard"]] {
+        let made = home.run(&[&["generate", "cli", "fx", &server], options].concat());
+        let script = home.write("fx.py", &made.ends_with(0).out);
+        let script = script.to_str().unwrap();
+        python(&home, &[script, "split", "--help"])
+            .ends_with(0)
+            .prints("--an-argument-0 TEXT")
+            .prints(r#"one of "\n", "\t", "#);
+        python(&home, &[script, "split", "--an-argument-0", "b"])
+            .ends_with(2)
+            .says("invalid choice: 'b'");
+    }
+}
+
+#[test]
+fn the_files_in_python_import_nothing_that_they_do_not_use() {
+    let ruff = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/peers/python-openapi/bin/ruff");
+    let files = ["demo.py", "caller.py", "demo_cli.py"].map(golden);
+    let shared = shared().join("pegboard_calls.py");
+    let client = shared.with_file_name("../program/client.py");
+    let mut command = Command::new(ruff);
+    command.args(["check", "--isolated", "--no-cache", "--select", "F", "--ignore", "F821"]);
+    let ran = Ran::of({
+        command.args(files).arg(shared).arg(client);
+        command
+    });
+    ran.ends_with(0);
+}
+
+#[test]
+fn wrappers_beside_each_other_share_a_file() {
+    let home = Home::new();
+    let server = home.server(
+        "fx",
+        FakeServer::new("fx").tool(Tool::new("go").answers_text("it went")),
+    );
+    home.write("tools/__init__.py", "");
+    for folder in [".", "tools"] {
+        for args in [&["demo"][..], &["fx", &server]] {
+            let out = format!("{folder}/{}.py", args[0]);
+            home.run(&[&["generate", "python"], args, &["--out", &out]].concat())
+                .ends_with(0)
+                .prints("pegboard_calls.py: what all wrappers share");
+        }
+    }
+    let code = "import demo, fx, tools.demo, tools.fx\n\
+                print(demo.ToolError is fx.ToolError, tools.demo.ToolError is tools.fx.ToolError)\n";
+    let folder = home.path("");
+    let mut command = Command::new("python3");
+    command
+        .args(["-c", code])
+        .current_dir(&folder)
+        .env("PYTHONPATH", &folder);
+    Ran::of(command).ends_with(0).prints("True True");
+    // A file of the same name that was not generated stays.
+    home.write("other/pegboard_calls.py", "print('mine')\n");
+    home.run(&["generate", "python", "demo", "--out", "other/demo.py"])
         .ends_with(2)
-        .says("invalid choice: 'b'");
+        .says("--force");
+    home.run(&["generate", "ts", "demo", "--through-pegboard"]).ends_with(2);
 }
 
 #[test]

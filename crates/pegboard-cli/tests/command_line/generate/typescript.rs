@@ -15,6 +15,10 @@ use crate::{
 /// A program that calls tools both ways. The compiler is to refuse what is marked.
 const PROGRAM: &str = r#"
 import { Demo, ToolError, overCommand, overHttp } from "./demo.ts";
+import { Caller2, ToolError as CallersError } from "./caller.ts";
+
+const shared: typeof ToolError = CallersError;
+console.log(shared === ToolError, typeof Caller2);
 
 for (const caller of [overCommand(process.argv[2], ["--no-daemon"]), overHttp(process.argv[3])]) {
   const demo = new Demo(caller);
@@ -82,6 +86,8 @@ fn with_wrappers() -> Home {
     for file in ["demo.ts", "caller.ts"] {
         home.write(file, &std::fs::read_to_string(golden(file)).unwrap());
     }
+    let shared = super::shared().join("pegboard_calls.ts");
+    home.write("pegboard_calls.ts", &std::fs::read_to_string(shared).unwrap());
     home.write("use.ts", PROGRAM);
     home
 }
@@ -91,7 +97,7 @@ fn the_compiler_accepts_them_in_strict_mode_and_knows_their_types() {
     let home = with_wrappers();
     home.write("node.d.ts", NODE);
     let compiler = peer("tsc").canonicalize().unwrap();
-    let options = "--strict --noEmit --skipLibCheck --noUncheckedIndexedAccess --exactOptionalPropertyTypes --allowImportingTsExtensions --erasableSyntaxOnly \
+    let options = "--strict --noEmit --skipLibCheck --noUncheckedIndexedAccess --exactOptionalPropertyTypes --allowImportingTsExtensions --erasableSyntaxOnly --noUnusedLocals --noUnusedParameters \
                    --target es2022 --module esnext --moduleResolution bundler --lib es2022,dom";
     let args: Vec<&str> = [compiler.to_str().unwrap()]
         .into_iter()
@@ -132,6 +138,6 @@ fn node_runs_them_over_the_command_and_over_http() {
         )
     };
     let (command, http) = (once("demo.calculate"), once("demo__calculate"));
-    let expected = format!("{command}{http}false there is nothing at this path\n");
+    let expected = format!("true function\n{command}{http}false there is nothing at this path\n");
     assert_eq!(ran.ends_with(0).out, expected, "{ran:?}");
 }

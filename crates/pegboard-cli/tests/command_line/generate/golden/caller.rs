@@ -1,56 +1,11 @@
 // Made by `pegboard generate rust caller`. Changes are lost when it is made again.
-
-use std::{fmt, io::Write as _, process::{Command, Stdio}};
+#![allow(dead_code, unused_imports)]
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-/// Why a call has not succeeded.
-#[derive(Debug)]
-pub enum CallError {
-    /// The program could not be run, or printed no JSON.
-    Program(String),
-    /// The record of a call that failed, as `pegboard call -o json` prints it.
-    Tool(Value),
-    /// The result does not fit its type.
-    Result(serde_json::Error),
-}
-
-impl fmt::Display for CallError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Program(message) => f.write_str(message),
-            Self::Tool(record) => f.write_str(record["text"].as_str().unwrap_or_default()),
-            Self::Result(error) => error.fmt(f),
-        }
-    }
-}
-
-impl std::error::Error for CallError {}
-
-fn call<T: for<'a> Deserialize<'a>>(program: &str, name: &str, arguments: &impl Serialize) -> Result<T, CallError> {
-    let failed = |error: &dyn fmt::Display| CallError::Program(format!("{program}: {error}"));
-    let arguments = serde_json::to_vec(arguments).map_err(|error| failed(&error))?;
-    let mut child = Command::new(program)
-        .args(["call", name, "--json", "-", "-o", "json"])
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .spawn()
-        .map_err(|error| failed(&error))?;
-    if let Some(mut stdin) = child.stdin.take() {
-        stdin.write_all(&arguments).map_err(|error| failed(&error))?;
-    }
-    let output = child.wait_with_output().map_err(|error| failed(&error))?;
-    let mut record: Value = serde_json::from_slice(&output.stdout).map_err(|error| failed(&error))?;
-    if record["status"] != "done" || record["is_error"] == true {
-        return Err(CallError::Tool(record));
-    }
-    let result = match record["structured"].take() {
-        Value::Null => record["text"].take(),
-        structured => structured,
-    };
-    serde_json::from_value(result).map_err(CallError::Result)
-}
+use super::pegboard_calls::call_tool;
+pub use super::pegboard_calls::ToolError;
 
 /// A part of `* / throw 1; /*`.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
@@ -192,32 +147,32 @@ impl Caller {
     }
 
     /// * / throw 1; /*
-    pub fn throw_1(&self, args: &Throw1Args) -> Result<Value, CallError> {
-        call(&self.program, "caller.*/ throw 1; /*", args)
+    pub fn throw_1(&self, args: &Throw1Args) -> Result<Value, ToolError> {
+        call_tool(&self.program, "caller.*/ throw 1; /*", args)
     }
 
     /// A scripted tool.
-    pub fn a2(&self, args: &A2Args) -> Result<Value, CallError> {
-        call(&self.program, "caller.a2", args)
+    pub fn a2(&self, args: &A2Args) -> Result<Value, ToolError> {
+        call_tool(&self.program, "caller.a2", args)
     }
 
     /// A scripted tool.
-    pub fn a_2_2(&self, args: &A22Args) -> Result<Value, CallError> {
-        call(&self.program, "caller.a_2", args)
+    pub fn a_2_2(&self, args: &A22Args) -> Result<Value, ToolError> {
+        call_tool(&self.program, "caller.a_2", args)
     }
 
     /// A scripted tool.
-    pub fn caller(&self, args: &CallerArgs) -> Result<Value, CallError> {
-        call(&self.program, "caller.caller", args)
+    pub fn caller(&self, args: &CallerArgs) -> Result<Value, ToolError> {
+        call_tool(&self.program, "caller.caller", args)
     }
 
     /// '''* / throw 1; /* '''
-    pub fn use_(&self, args: &UseArgs) -> Result<UseResult, CallError> {
-        call(&self.program, "caller.use", args)
+    pub fn use_(&self, args: &UseArgs) -> Result<UseResult, ToolError> {
+        call_tool(&self.program, "caller.use", args)
     }
 
     /// A scripted tool.
-    pub fn where_(&self, args: &WhereArgs) -> Result<Value, CallError> {
-        call(&self.program, "caller.where", args)
+    pub fn where_(&self, args: &WhereArgs) -> Result<Value, ToolError> {
+        call_tool(&self.program, "caller.where", args)
     }
 }

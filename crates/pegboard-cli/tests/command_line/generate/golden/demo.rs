@@ -1,56 +1,11 @@
 // Made by `pegboard generate rust demo`. Changes are lost when it is made again.
-
-use std::{fmt, io::Write as _, process::{Command, Stdio}};
+#![allow(dead_code, unused_imports)]
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-/// Why a call has not succeeded.
-#[derive(Debug)]
-pub enum CallError {
-    /// The program could not be run, or printed no JSON.
-    Program(String),
-    /// The record of a call that failed, as `pegboard call -o json` prints it.
-    Tool(Value),
-    /// The result does not fit its type.
-    Result(serde_json::Error),
-}
-
-impl fmt::Display for CallError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Program(message) => f.write_str(message),
-            Self::Tool(record) => f.write_str(record["text"].as_str().unwrap_or_default()),
-            Self::Result(error) => error.fmt(f),
-        }
-    }
-}
-
-impl std::error::Error for CallError {}
-
-fn call<T: for<'a> Deserialize<'a>>(program: &str, name: &str, arguments: &impl Serialize) -> Result<T, CallError> {
-    let failed = |error: &dyn fmt::Display| CallError::Program(format!("{program}: {error}"));
-    let arguments = serde_json::to_vec(arguments).map_err(|error| failed(&error))?;
-    let mut child = Command::new(program)
-        .args(["call", name, "--json", "-", "-o", "json"])
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .spawn()
-        .map_err(|error| failed(&error))?;
-    if let Some(mut stdin) = child.stdin.take() {
-        stdin.write_all(&arguments).map_err(|error| failed(&error))?;
-    }
-    let output = child.wait_with_output().map_err(|error| failed(&error))?;
-    let mut record: Value = serde_json::from_slice(&output.stdout).map_err(|error| failed(&error))?;
-    if record["status"] != "done" || record["is_error"] == true {
-        return Err(CallError::Tool(record));
-    }
-    let result = match record["structured"].take() {
-        Value::Null => record["text"].take(),
-        structured => structured,
-    };
-    serde_json::from_value(result).map_err(CallError::Result)
-}
+use super::pegboard_calls::call_tool;
+pub use super::pegboard_calls::ToolError;
 
 /// A part of `calculate`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -186,37 +141,37 @@ impl Demo {
     }
 
     /// Works out an arithmetic expression: + - * / % ^, parentheses, unary minus, and the functions sqrt(x), abs(x), round(x), min(a, b, …) and max(a, b, …). Numbers are doubles. ^ binds tightest and to the right, so -2^2 is -4; % is the remainder and has the sign of its left side.
-    pub fn calculate(&self, args: &CalculateArgs) -> Result<CalculateResult, CallError> {
-        call(&self.program, "demo.calculate", args)
+    pub fn calculate(&self, args: &CalculateArgs) -> Result<CalculateResult, ToolError> {
+        call_tool(&self.program, "demo.calculate", args)
     }
 
     /// Counts from 1 to n with a pause before each step. Reports progress after every step if the caller asked for progress, and stops at once when it is cancelled. Use it to try out slow calls.
-    pub fn count_slowly(&self, args: &CountSlowlyArgs) -> Result<Value, CallError> {
-        call(&self.program, "demo.count_slowly", args)
+    pub fn count_slowly(&self, args: &CountSlowlyArgs) -> Result<Value, ToolError> {
+        call_tool(&self.program, "demo.count_slowly", args)
     }
 
     /// Draws a PNG picture of one shape in one colour on white.
-    pub fn draw(&self, args: &DrawArgs) -> Result<Value, CallError> {
-        call(&self.program, "demo.draw", args)
+    pub fn draw(&self, args: &DrawArgs) -> Result<Value, ToolError> {
+        call_tool(&self.program, "demo.draw", args)
     }
 
     /// Gives back the text and the JSON value it is given, unchanged. At least one of the two is needed.
-    pub fn echo(&self, args: &EchoArgs) -> Result<EchoResult, CallError> {
-        call(&self.program, "demo.echo", args)
+    pub fn echo(&self, args: &EchoArgs) -> Result<EchoResult, ToolError> {
+        call_tool(&self.program, "demo.echo", args)
     }
 
     /// Always fails, with the message it is given. Use it to see how a failed call is shown.
-    pub fn fail(&self, args: &FailArgs) -> Result<Value, CallError> {
-        call(&self.program, "demo.fail", args)
+    pub fn fail(&self, args: &FailArgs) -> Result<Value, ToolError> {
+        call_tool(&self.program, "demo.fail", args)
     }
 
     /// Tells the current date and time, in UTC or in a time zone of your choice. Use it whenever the answer depends on today's date.
-    pub fn now(&self, args: &NowArgs) -> Result<NowResult, CallError> {
-        call(&self.program, "demo.now", args)
+    pub fn now(&self, args: &NowArgs) -> Result<NowResult, ToolError> {
+        call_tool(&self.program, "demo.now", args)
     }
 
     /// Finds the lines that contain a piece of text in the files of the server's folder and its subfolders. The text is taken literally, not as a pattern. Gives `path:line: text` for each matching line. Skips hidden files, symbolic links, node_modules, target, binary files and files over 1 MiB.
-    pub fn search_text(&self, args: &SearchTextArgs) -> Result<Value, CallError> {
-        call(&self.program, "demo.search_text", args)
+    pub fn search_text(&self, args: &SearchTextArgs) -> Result<Value, ToolError> {
+        call_tool(&self.program, "demo.search_text", args)
     }
 }
