@@ -45,7 +45,7 @@ fn golden(file: &str) -> String {
 #[test]
 fn every_language_has_its_golden_file() {
     for (language, end) in GOLDEN {
-        let ran = Home::new().run(&[&["generate"], language, &["demo"]].concat());
+        let ran = Home::new().run(&[&["generate"][..], language, &["demo"]].concat());
         assert_golden(&format!("demo{end}"), &ran.ends_with(0).out);
     }
 }
@@ -96,7 +96,7 @@ fn odd_names_and_texts_are_no_code() {
     let home = Home::new();
     let server = home.server("caller", odd());
     for (language, end) in GOLDEN {
-        let ran = home.run(&[&["generate"], language, &["caller", &server]].concat());
+        let ran = home.run(&[&["generate"][..], language, &["caller", server.as_str()]].concat());
         assert_golden(&format!("caller{end}"), &ran.ends_with(0).out);
     }
     let code = "import caller\nprint(caller.Caller.use_.__doc__)";
@@ -131,7 +131,7 @@ fn invisible_characters_are_escaped_in_strings_and_left_out_of_comments() {
     let tool = Tool::new("t").description(&format!("e{odd}")).schema(schema);
     let server = home.server("fx", FakeServer::new("fx").tool(tool));
     for (language, end) in GOLDEN.iter().chain(&[(&["cli"][..], "_program.py")]) {
-        let ran = home.run(&[&["generate"], *language, &["fx", &server]].concat());
+        let ran = home.run(&[&["generate"][..], *language, &["fx", server.as_str()]].concat());
         ran.ends_with(0);
         assert!(!ran.out.contains(HIDDEN), "{language:?}: {}", ran.out);
         let escape = if *end == ".rs" { "a\\u{202e}" } else { "a\\u202e" };
@@ -279,7 +279,7 @@ fn the_help_of_the_script_shows_choices_that_no_usage_line_can_have() {
     let tool = Tool::new("split").schema(json!({"type": "object", "properties": properties}));
     let server = home.server("fx", FakeServer::new("fx").tool(tool));
     for options in [&[][..], &["--through-pegboard"]] {
-        let made = home.run(&[&["generate", "cli", "fx", &server], options].concat());
+        let made = home.run(&[&["generate", "cli", "fx", server.as_str()][..], options].concat());
         let script = home.write("fx.py", &made.ends_with(0).out);
         let script = script.to_str().unwrap();
         python(&home, &[script, "split", "--help"])
@@ -316,9 +316,9 @@ fn wrappers_beside_each_other_share_a_file() {
     );
     home.write("tools/__init__.py", "");
     for folder in [".", "tools"] {
-        for args in [&["demo"][..], &["fx", &server]] {
+        for args in [&["demo"][..], &["fx", server.as_str()]] {
             let out = format!("{folder}/{}.py", args[0]);
-            home.run(&[&["generate", "python"], args, &["--out", &out]].concat())
+            home.run(&[&["generate", "python"][..], args, &["--out", &out]].concat())
                 .ends_with(0)
                 .prints("pegboard_calls.py: what all wrappers share");
         }

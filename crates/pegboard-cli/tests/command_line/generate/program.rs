@@ -17,11 +17,11 @@ use crate::{
 };
 
 /// The start of the part that is the same in all programs.
-const CLIENT: &str = "\n\n\nimport argparse";
+const CLIENT: &str = "\n\nimport argparse";
 
 /// Makes a program, and returns its path.
 fn program(home: &Home, args: &[&str]) -> PathBuf {
-    home.run(&[&["generate", "cli"], args, &["--out", "tools.py"]].concat())
+    home.run(&[&["generate", "cli"][..], args, &["--out", "tools.py"]].concat())
         .ends_with(0);
     home.path("tools.py")
 }
@@ -93,8 +93,8 @@ fn it_calls_a_server_that_it_starts_with_nothing_but_python() {
 fn it_calls_a_server_at_a_url_in_both_eras() {
     let home = Home::new();
     let mut command = home.pegboard(&["demo-server", "--transport", "http", "--listen", "127.0.0.1:0"]);
-    let mut server = Ends(command.stderr(Stdio::piped()).spawn().unwrap());
-    let mut lines = BufReader::new(server.0.stderr.take().unwrap()).lines();
+    let mut server = Ends(command.stdout(Stdio::piped()).spawn().unwrap());
+    let mut lines = BufReader::new(server.0.stdout.take().unwrap()).lines();
     let url = lines
         .find_map(|line| Some(format!("http://{}", line.unwrap().split_once("http://")?.1.trim())))
         .unwrap();
@@ -140,11 +140,7 @@ fn it_finds_out_that_a_server_now_speaks_the_other_era() {
 fn secrets_are_variables_and_a_missing_one_is_named() {
     let home = Home::new();
     let fake = FakeServer::new("fx").tool(Tool::new("env").shows_env());
-    let entry = home.entry(
-        "fx",
-        fake,
-        "env = { API_TOKEN = 'c4nary-7f3a9b1e', TZ = 'UTC', OTHER = '${OTHER:-given}' }",
-    );
+    let entry = home.entry("fx", fake, "env = { API_TOKEN = 'c4nary-7f3a9b1e', TZ = 'UTC' }");
     home.config(&entry);
     let program = program(&home, &["fx"]);
     let text = std::fs::read_to_string(&program).unwrap();
@@ -161,8 +157,7 @@ fn secrets_are_variables_and_a_missing_one_is_named() {
     )
     .ends_with(0)
     .prints("t0ken")
-    .prints("UTC")
-    .prints("given");
+    .prints("UTC");
     let shown = alone(
         &home,
         &program,

@@ -94,7 +94,7 @@ fn secrets_are_references_and_values_must_fit() {
             "`folder` takes one value",
         ),
     ] {
-        home.run(&[&["add", "notes.mcpb", "--yes"], set].concat())
+        home.run(&[&["add", "notes.mcpb", "--yes"][..], set].concat())
             .ends_with(2)
             .says(says);
     }

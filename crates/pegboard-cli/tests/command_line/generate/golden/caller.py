@@ -2,32 +2,14 @@
 
 from __future__ import annotations
 
-import json
-import subprocess
 from collections.abc import Sequence
 from typing import Any, Literal, NotRequired, TypedDict
 from typing import cast as _cast
 
+from pegboard_calls import ToolError
+from pegboard_calls import call_tool as _call
 
-class ToolError(Exception):
-    """A call that has not succeeded. `record` is what `pegboard call -o json` prints."""
-
-    def __init__(self, record: dict[str, Any]) -> None:
-        super().__init__(record.get("text"))
-        self.record = record
-
-
-def _call(program: Sequence[str], name: str, arguments: dict[str, Any]) -> Any:
-    given = {key: value for key, value in arguments.items() if value is not None}
-    words = [*program, "call", name, "--json", "-", "-o", "json"]
-    done = subprocess.run(words, input=json.dumps(given), stdout=subprocess.PIPE, text=True, check=False)
-    try:
-        record = json.loads(done.stdout)
-    except ValueError:
-        raise RuntimeError(f"pegboard ended with {done.returncode} and printed no JSON") from None
-    if record["status"] != "done" or record["is_error"]:
-        raise ToolError(record)
-    return record["text"] if record["structured"] is None else record["structured"]
+__all__ = ["Caller", "ToolError"]
 
 UseSelf = TypedDict("UseSelf", {
     "fn": "NotRequired[str | None]",
