@@ -172,7 +172,7 @@ mod tests {
             ),
             (
                 "t=x ${NO}",
-                "--server:1: servers.t.args[0]: variable `NO` is not set (set it, or write `${NO:-default}`)",
+                "--server:1: servers.t.args[0]: variable `NO` is not set (set it in the environment that Pegboard starts in)",
             ),
         ] {
             let problems = ServerConfig::parse(text, &Env::from_pairs([("A", "")])).unwrap_err();

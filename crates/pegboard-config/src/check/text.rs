@@ -82,7 +82,7 @@ impl TableChecker<'_> {
                     at,
                     path,
                     format!("variable `{name}` is not set"),
-                    format!("set it, or write `${{{name}:-default}}`"),
+                    "set it in the environment that Pegboard starts in",
                 );
                 self.report.name_variable(name);
             }

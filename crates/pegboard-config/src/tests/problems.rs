@@ -140,8 +140,8 @@ fn every_mistake_is_named_with_its_line_and_field() {
     > command = 'a' | args = ['--token=abcdefgh']
     pegboard.toml:3: servers.x.args: an argument looks like a secret, and other users of the machine can see arguments (put it in `env` as `${NAME}`)
     > command = 'a' | args = ['${NO}', '${NEITHER}']
-    pegboard.toml:3: servers.x.args[0]: variable `NO` is not set (set it, or write `${NO:-default}`)
-    pegboard.toml:3: servers.x.args[1]: variable `NEITHER` is not set (set it, or write `${NEITHER:-default}`)
+    pegboard.toml:3: servers.x.args[0]: variable `NO` is not set (set it in the environment that Pegboard starts in)
+    pegboard.toml:3: servers.x.args[1]: variable `NEITHER` is not set (set it in the environment that Pegboard starts in)
     > command = 'a' | env = { 'A B' = 'x', LD_PRELOAD = 'y' }
     pegboard.toml:3: servers.x.env.A B: cannot be a variable
     pegboard.toml:3: servers.x.env.LD_PRELOAD: would make the program load code that its command does not name (set `allow_loader_env = true` if that is meant)

@@ -1,6 +1,6 @@
 //! Why a call was refused or lost, and the kinds of outcome.
 
-use std::{error::Error, time::Duration};
+use std::{borrow::Cow, error::Error, time::Duration};
 
 use serde::{Deserialize, Serialize};
 
@@ -47,6 +47,10 @@ pub struct Failure {
     /// What an operator can do about it.
     #[serde(default)]
     pub hint: Option<String>,
+    /// What a model is told beside the message, such as the names that there are. A person looks them up.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[doc(hidden)]
+    pub for_models: Option<String>,
     /// What a model should do next.
     #[serde(
         default,
@@ -90,6 +94,7 @@ impl Failure {
             kind,
             message: message.into(),
             hint: None,
+            for_models: None,
             advice: None,
             may_have_executed: false,
             code: None,
@@ -103,13 +108,20 @@ impl Failure {
     pub fn text(&self) -> String {
         match self.advice {
             Some(advice) => self.text_with(advice),
-            None => self.message.clone(),
+            None => self.message_for_models().into_owned(),
         }
     }
 
     /// The text for a model, with this advice in place of its own.
     pub fn text_with(&self, advice: Advice) -> String {
-        advice.append_to(&self.message, self.retry_after)
+        advice.append_to(&self.message_for_models(), self.retry_after)
+    }
+
+    fn message_for_models(&self) -> Cow<'_, str> {
+        match &self.for_models {
+            Some(more) => format!("{}. {more}", self.message).into(),
+            None => self.message.as_str().into(),
+        }
     }
 
     /// Sets what a model should do next.
@@ -123,6 +135,14 @@ impl Failure {
     #[must_use]
     pub fn diagnosed(mut self, diagnosis: Diagnosis) -> Self {
         self.diagnosis = Some(Box::new(diagnosis));
+        self
+    }
+
+    /// Sets what a model is told beside the message.
+    #[must_use]
+    #[doc(hidden)]
+    pub fn for_models(mut self, more: impl Into<String>) -> Self {
+        self.for_models = Some(more.into());
         self
     }
 

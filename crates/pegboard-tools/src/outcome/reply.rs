@@ -206,10 +206,15 @@ impl Serialize for Reply {
                 if let Some(wait) = failure.retry_after {
                     outcome["retry_after_ms"] = millis(wait).into();
                 }
-                if let Some(advice) = failure.advice {
+                if failure.advice.is_some() || failure.for_models.is_some() {
                     // The text is for models.
                     outcome["message"] = failure.message.as_str().into();
+                }
+                if let Some(advice) = failure.advice {
                     outcome["advice"] = json!(advice);
+                }
+                if let Some(more) = &failure.for_models {
+                    outcome["for_models"] = more.as_str().into();
                 }
                 if let Some(cause) = &failure.cause {
                     outcome["causes"] = json!(cause);

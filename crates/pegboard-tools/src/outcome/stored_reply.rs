@@ -79,6 +79,7 @@ struct StoredOutcome {
     message: Option<String>,
     #[serde(default, deserialize_with = "advice::deserialize_known")]
     advice: Option<Advice>,
+    for_models: Option<String>,
     causes: Option<Cause>,
     #[serde(default, deserialize_with = "diagnosis::known")]
     diagnosis: Option<Box<Diagnosis>>,
@@ -107,6 +108,7 @@ impl<'de> Deserialize<'de> for Reply {
             cause: of_call.causes.map(Box::new),
             diagnosis: of_call.diagnosis,
             advice: of_call.advice,
+            for_models: of_call.for_models,
             ..Failure::new(of_call.kind, of_call.message.unwrap_or(stored.text))
         };
         Ok(Self {
@@ -188,10 +190,12 @@ mod tests {
             prop::option::of(any::<i64>()),
             prop::option::of(any::<u32>()),
             prop::option::of(prop::sample::select(vec![Advice::Leave, Advice::Wait])),
+            prop::option::of("[a-z]{1,8}"),
         );
-        let failure = failure.prop_map(|(kind, message, hint, sent, code, retry, advice)| Failure {
+        let failure = failure.prop_map(|(kind, message, hint, sent, code, retry, advice, for_models)| Failure {
             hint,
             advice,
+            for_models,
             may_have_executed: sent,
             code,
             retry_after: retry.map(|millis| Duration::from_millis(millis.into())),

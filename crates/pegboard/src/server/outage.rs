@@ -452,8 +452,7 @@ impl Outage {
             (Some(at), None, _) if seconds_left(at) > 0 => format!("next try in {} s", seconds_left(at)),
             (Some(_), None, _) => "it is being tried again".to_owned(),
             // The hint says what helps.
-            (None, None, Cause::NeedsAuth) => return None,
-            (None, None, Cause::Broken) => "it is not tried again before it is reconnected".to_owned(),
+            (None, None, Cause::NeedsAuth | Cause::Broken) => return None,
             (None, None, Cause::StillStarting | Cause::Failed | Cause::RestartFailed | Cause::CrashLooping) => {
                 "it is being tried again".to_owned()
             }

@@ -72,6 +72,13 @@ impl<'a> Resolver<'a> {
             .any(|server| server.activation().is_requested() && is_starting(server))
     }
 
+    /// Whether the name says which server has the tool.
+    fn names_server(self, name: &str) -> bool {
+        let servers = self.open.selected_servers();
+        let is_named = |server: &Server| server.is_enabled() && call::may_belong_to(name, server.name());
+        servers.iter().any(is_named)
+    }
+
     async fn resolve_once(self, name: &str, deadline: Deadline) -> Result<(Arc<Route>, bool), Unroutable> {
         if let Some(route) = self.find(name)? {
             return Ok((route, false));
@@ -92,7 +99,8 @@ impl<'a> Resolver<'a> {
         let mut unknown = self.open.idle_servers();
         unknown.retain(|server| call::may_belong_to(name, server.name()));
         let names_server = !unknown.is_empty();
-        if unknown.is_empty() {
+        // A misspelt tool of a server that is known is no reason to start others.
+        if unknown.is_empty() && !self.names_server(name) {
             unknown = self.open.idle_servers();
             unknown.retain(|server| server.is_enabled());
         }

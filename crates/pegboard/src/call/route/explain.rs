@@ -34,32 +34,35 @@ impl KnownName<'_> {
 pub(super) fn unknown_name_failure(name: &str, tools: &[KnownName<'_>], servers: &[&ServerName]) -> Failure {
     let shown = excerpt(name).escape_debug();
     let server = servers.iter().find(|server| may_belong_to(name, server));
-    let mut message = format!("there is no tool `{shown}`.");
+    let mut names = String::new();
     let close = find_closest(name, tools);
     if !close.is_empty() {
         let close: Vec<_> = close.iter().map(|name| format!("`{name}`")).collect();
-        message.push_str(&format!(" The closest names are {}.", close.join(", ")));
+        names.push_str(&format!("The closest names are {}. ", close.join(", ")));
     }
     if let Some(server) = server {
         let tools = tools
             .iter()
             .filter(|known| known.server == server.as_str())
             .map(|known| known.listed.map_or(known.tool, String::as_str));
-        message.push_str(&format!(
-            " Available tools of server `{server}`: {}.",
+        names.push_str(&format!(
+            "Available tools of server `{server}`: {}. ",
             list_names(tools)
         ));
     }
-    message.push_str(&format!(
-        " Available servers: {}.",
+    names.push_str(&format!(
+        "Available servers: {}.",
         list_names(servers.iter().map(|server| server.as_str()))
     ));
-    let hint = match close.first() {
-        Some(close) => format!("did you mean `{close}`?"),
-        None if servers.is_empty() => "no server with tools is configured".to_owned(),
-        None => "`pegboard tools` lists what there is".to_owned(),
+    let hint = match (close.first(), server) {
+        (Some(close), Some(server)) => format!("did you mean `{close}`? `pegboard tools {server}` lists its tools"),
+        (Some(close), None) => format!("did you mean `{close}`?"),
+        (None, Some(server)) => format!("`pegboard tools {server}` lists its tools"),
+        (None, None) if servers.is_empty() => "no server with tools is configured".to_owned(),
+        (None, None) => "`pegboard tools` lists what there is".to_owned(),
     };
-    Failure::new(Kind::UnknownTool, message).hint(hint)
+    let message = format!("there is no tool `{shown}`");
+    Failure::new(Kind::UnknownTool, message).for_models(names).hint(hint)
 }
 
 /// Lists the first names and counts the rest.
@@ -164,7 +167,13 @@ mod tests {
             tool,
             listed: None,
         });
-        let message = |name: &str| unknown_name_failure(name, &tools, &[&git, &k8s]).message;
+        let for_people = unknown_name_failure("k8s.get_pod", &tools, &[&git, &k8s]);
+        assert_eq!(for_people.message, "there is no tool `k8s.get_pod`");
+        assert_eq!(
+            for_people.hint.as_deref(),
+            Some("did you mean `k8s.get_pods`? `pegboard tools k8s` lists its tools")
+        );
+        let message = |name: &str| unknown_name_failure(name, &tools, &[&git, &k8s]).text();
         insta::assert_snapshot!(message("k8s.get_pod"), @"there is no tool `k8s.get_pod`. The closest names are `k8s.get_pods`, `k8s.get_logs`. Available tools of server `k8s`: get_pods, get_logs. Available servers: git, k8s.");
         insta::assert_snapshot!(message("get_podz"), @"there is no tool `get_podz`. The closest names are `k8s.get_pods`, `k8s.get_logs`. Available servers: git, k8s.");
         insta::assert_snapshot!(message("zzz.qqq"), @"there is no tool `zzz.qqq`. Available servers: git, k8s.");
@@ -174,7 +183,7 @@ mod tests {
             about_long.len() < 400 && !about_long.contains("closest"),
             "{about_long}"
         );
-        insta::assert_snapshot!(unknown_name_failure("x", &[], &[]).message, @"there is no tool `x`. Available servers: none.");
+        insta::assert_snapshot!(unknown_name_failure("x", &[], &[]).text(), @"there is no tool `x`. Available servers: none.");
         let listed = ["log", "show", "get_pods", "get_logs"].map(|tool| format!("tool-{tool}"));
         let offered: Vec<KnownName<'_>> = tools
             .iter()
@@ -184,6 +193,6 @@ mod tests {
                 ..*tool
             })
             .collect();
-        insta::assert_snapshot!(unknown_name_failure("git__shoow", &offered, &[&git, &k8s]).message, @"there is no tool `git__shoow`. The closest names are `tool-show`. Available tools of server `git`: tool-log, tool-show. Available servers: git, k8s.");
+        insta::assert_snapshot!(unknown_name_failure("git__shoow", &offered, &[&git, &k8s]).text(), @"there is no tool `git__shoow`. The closest names are `tool-show`. Available tools of server `git`: tool-log, tool-show. Available servers: git, k8s.");
     }
 }

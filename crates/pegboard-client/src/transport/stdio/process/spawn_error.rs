@@ -133,12 +133,22 @@ impl Hint for SpawnError {
     }
 }
 
+/// How many folders of a PATH are named.
+const SHOWN: usize = 3;
+
 fn list(folders: &[PathBuf]) -> String {
     match folders {
         [] => "the file system".to_owned(),
         folders => {
-            let folders: Vec<_> = folders.iter().map(|folder| folder.display().to_string()).collect();
-            format!("the folders of its PATH ({})", folders.join(", "))
+            let first: Vec<_> = folders
+                .iter()
+                .take(SHOWN)
+                .map(|folder| folder.display().to_string())
+                .collect();
+            match folders.len() - first.len() {
+                0 => format!("the folders of its PATH ({})", first.join(", ")),
+                more => format!("the folders of its PATH ({} and {more} more)", first.join(", ")),
+            }
         }
     }
 }
