@@ -83,8 +83,11 @@ pub struct ServerStatus {
     pub instructions: Option<String>,
     /// How current `tools`, `resources` and `prompts` are.
     pub tool_cache: ToolCacheState,
-    /// How many tools it offers; while it is not ready, how many it had when it was last listed.
+    /// How many tools it offers to callers, as its config lets them see; while it is not ready, how many it had when it was last listed.
     pub tools: usize,
+    /// How many of its tools its config hides, by `allow` and `deny` for example; `tools` does not count them.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub hidden: usize,
     /// How many of its tools are held until a person accepts their definitions; `tools` does not count them.
     #[serde(skip_serializing_if = "is_zero")]
     pub held: usize,

@@ -2,7 +2,8 @@
 
 use tokio::time::Instant;
 
-use super::{call_limits::RepeatKey, context::CallContext, rates::Limited, verdict::Denied, visibility::tool_policy};
+use super::{call_limits::RepeatKey, context::CallContext, rates::Limited, verdict::Denied};
+use crate::server::tool_policy;
 use pegboard_config::ToolPolicy;
 use pegboard_tools::args::Arguments;
 

@@ -9,9 +9,8 @@ use super::{
     record::CallRecord,
     verdict::{Denied, Verdict},
     view_rules::Proposed,
-    visibility::tool_policy,
 };
-use crate::audit::AuditRule;
+use crate::{audit::AuditRule, server::tool_policy};
 use pegboard_base::sync::{Panicked, catch, catch_now};
 use pegboard_config::{Approval, Policy, Taint};
 use pegboard_tools::tool_call::ToolCall;

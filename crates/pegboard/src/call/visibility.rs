@@ -13,12 +13,11 @@ use super::{
 use crate::{
     audit::AuditRule,
     pin::command_name,
-    server::{HeldTool, Server},
+    server::{ConfigFilter, HeldTool, Server},
 };
 use pegboard_base::name::{ServerName, dunder, format_dotted};
-use pegboard_config::{Policy, ServerConfig, ToolPolicy};
 use pegboard_tools::{
-    catalog::{FormerNames, Tool},
+    catalog::Tool,
     filter::{Case, Filter, Selection, fits},
     grant::{Granted, Grants, Offer},
     outcome::{Failure, Kind},
@@ -35,15 +34,7 @@ pub(crate) struct Visibility<'a> {
     deny: Filter,
     granted: Option<Granted>,
     grants: Option<&'a Grants>,
-    servers: HashMap<ServerName, ServerFilter>,
-}
-
-/// The filter in a server's own config.
-#[derive(Debug)]
-struct ServerFilter {
-    filter: Filter,
-    config: Arc<ServerConfig>,
-    former: FormerNames,
+    servers: HashMap<ServerName, ConfigFilter>,
 }
 
 /// Why a tool is hidden.
@@ -77,17 +68,7 @@ impl<'a> Visibility<'a> {
     /// Takes a snapshot of what `view` shows of all servers of its board.
     pub(crate) fn new(view: &'a View, servers: &[Server]) -> Self {
         let rules = &view.rules;
-        let one = |server: &Server| {
-            let config = server.config_snapshot();
-            let case = if config.policy.case_insensitive {
-                Case::Ignored
-            } else {
-                Case::Matters
-            };
-            let filter = Filter::new(&config.allow, &config.deny, case);
-            let former = server.listing().former_names();
-            (server.name().clone(), ServerFilter { filter, config, former })
-        };
+        let one = |server: &Server| (server.name().clone(), ConfigFilter::new(server));
         Self {
             rules,
             selection: rules.selection(),
@@ -132,12 +113,8 @@ impl<'a> Visibility<'a> {
         if !tool.for_model {
             return Err(Hidden::NotForModels);
         }
-        let former = server.former.get(name);
-        let mut names = std::iter::once(name).chain(former.iter().map(String::as_str));
-        let is_denied = names.clone().any(|name| server.filter.denies(name));
-        let policy = tool_policy(&server.config.policy, name, former);
-        let is_off = policy.enabled == Some(false);
-        if is_denied || is_off || !server.filter.allows(name) {
+        let (mut names, policy) = (server.names(name), server.policy_of(name));
+        if !server.allows(name, &policy) {
             return Err(Hidden::ByConfig);
         }
         let server = tool.server.as_str();
@@ -381,15 +358,6 @@ impl<'a> Visibility<'a> {
         };
         Failure::new(Kind::NotPermitted, message)
     }
-}
-
-/// The config's settings for a tool, under its name and its former names.
-pub(super) fn tool_policy(policy: &Policy, name: &str, former: &[String]) -> ToolPolicy {
-    let mut of_tool = policy.for_tool(name, fits);
-    for name in former {
-        of_tool.or(&policy.for_tool(name, fits));
-    }
-    of_tool
 }
 
 /// Returns whether `name` is the tool's name with its server's, in any style.

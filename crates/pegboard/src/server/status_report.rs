@@ -5,6 +5,7 @@ use serde_json::{Map, Value};
 use tokio::time::Instant;
 
 use super::{
+    config_filter::ConfigFilter,
     health_check::HealthCheck,
     link::Link,
     phase::{Attempt, Live, Phase},
@@ -95,6 +96,10 @@ impl StatusReport<'_> {
             Phase::Disabled | Phase::Closed => None,
         };
         let offers = |count: fn(&Catalog) -> usize| catalog.as_deref().map_or(0, count);
+        let filter = ConfigFilter::new(server);
+        let shown = catalog.as_deref().map_or(0, |catalog| {
+            catalog.tools.iter().filter(|tool| filter.shows(tool)).count()
+        });
         let check = self.last_check();
         ServerStatus {
             name: server.name().clone(),
@@ -123,8 +128,9 @@ impl StatusReport<'_> {
             capabilities: session.map(|session| self.mask_map(session.peer.capabilities.clone())),
             instructions: server.listing().instructions(),
             held: server.listing().held_tools().len(),
+            hidden: offers(|catalog| catalog.tools.len()) - shown,
             tool_cache: cache_state(&phase, catalog.is_some()),
-            tools: offers(|catalog| catalog.tools.len()),
+            tools: shown,
             resources: offers(|catalog| catalog.resources.len()),
             prompts: offers(|catalog| catalog.prompts.len()),
             pid: session.and_then(|session| session.pid()),
