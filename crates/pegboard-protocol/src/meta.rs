@@ -30,11 +30,13 @@ pub mod pegboard {
     pub const MAY_HAVE_EXECUTED: &str = "pegboard/may_have_executed";
     /// The failure of a call in full, for Pegboard's own commands.
     pub const FAILURE: &str = "pegboard/failure";
+    /// In a request of one of Pegboard's own commands: that it wants the times of the call. In the result: those times.
+    pub const TIMES: &str = "pegboard/times";
     /// The page on which a user signs in to a server.
     pub const SIGN_IN_URL: &str = "pegboard/sign_in_url";
 
     /// All of these keys.
-    pub const ALL: &[&str] = &[KIND, MAY_HAVE_EXECUTED, FAILURE, SIGN_IN_URL];
+    pub const ALL: &[&str] = &[KIND, MAY_HAVE_EXECUTED, FAILURE, TIMES, SIGN_IN_URL];
 }
 
 /// The keys that MCP defines for itself.

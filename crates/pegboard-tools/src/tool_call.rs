@@ -4,9 +4,11 @@ mod delivery;
 mod progress;
 mod reply_to;
 mod stored;
+mod times;
 
 pub use delivery::Delivery;
 pub use progress::Progress;
+pub use times::CallTimes;
 
 use std::{
     fmt::{self, Write},
@@ -84,6 +86,9 @@ pub struct ToolCall {
     /// Learns whether the call may have run, for a program that may cancel it.
     #[doc(hidden)]
     pub delivery: Option<Arc<dyn Delivery>>,
+    /// Where it writes how long its parts took.
+    #[doc(hidden)]
+    pub times: Option<Arc<CallTimes>>,
     /// The number in the id while the id is the generated one.
     pub(super) generated_number: Option<u64>,
     /// The name that the model wrote, if a built-in tool such as `call_tool` forwards the call to another tool.
@@ -113,6 +118,7 @@ impl ToolCall {
             key: None,
             as_task: false,
             delivery: None,
+            times: None,
         }
     }
 
@@ -264,6 +270,14 @@ impl ToolCall {
     #[must_use]
     pub fn delivery(mut self, delivery: Arc<dyn Delivery>) -> Self {
         self.delivery = Some(delivery);
+        self
+    }
+
+    /// Sets where the call writes how long its parts took.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn times(mut self, times: Arc<CallTimes>) -> Self {
+        self.times = Some(times);
         self
     }
 

@@ -293,6 +293,8 @@ pub mod forward {
 /// The journal of calls in flight, and whether a single call may have run.
 pub mod journal {
     pub use crate::call::{CallJournal, Delivery, JournalEntry, JournalProblem};
+    #[doc(hidden)]
+    pub use pegboard_tools::tool_call::CallTimes;
 }
 
 /// Hooks around every call of a view, and the budget of a view.

@@ -6,6 +6,7 @@ use pegboard::{
     ToolCall, Toolset,
     catalog::Tool,
     forward::{Forwarded, ForwardedResult, Forwarding, ResultKind},
+    journal::CallTimes,
     toolset::KnownTool,
 };
 use pegboard_protocol::{code, meta};
@@ -14,7 +15,7 @@ use serde::{
     de::{IgnoredAny, MapAccess, Visitor},
 };
 use serde_json::{
-    Map, Value,
+    Map, Value, json,
     value::{RawValue, to_raw_value},
 };
 
@@ -61,6 +62,7 @@ impl Core {
             return Box::pin(self.or_sign_in_link(&tools, server.as_ref(), &request.method, answer, exchange)).await;
         }
         call = call.delivery(exchange.delivery());
+        let times = self.wants_times(&mut call);
         let capabilities = tools.capabilities.convert(exchange.client());
         let mut forwarding = Forwarding::new().capabilities(capabilities.json);
         forwarding.returns_input_requests = is_modern;
@@ -116,7 +118,10 @@ impl Core {
                     },
                     Err,
                 ),
-                false => Ok(complete(result)),
+                false => match times {
+                    Some(times) => with_times(result, &times),
+                    None => Ok(complete(result)),
+                },
             },
             Forwarded::Result(result) => {
                 let answer = self.answer_unfinished(&tools, &name, &result, exchange).await?;
@@ -136,6 +141,17 @@ impl Core {
             Forwarded::Failed(failure) => answer_failed_call(&failure, || tools.toolset.is_built_in(&name)),
             _ => Err(unknown_outcome()),
         }
+    }
+
+    /// Where the call writes its times, if it is one of the user's own commands and asks for them.
+    fn wants_times(&self, call: &mut ToolCall) -> Option<Arc<CallTimes>> {
+        let EndpointTarget::Approved(_) = self.scope else {
+            return None;
+        };
+        call.meta.remove(meta::pegboard::TIMES)?;
+        let times = Arc::<CallTimes>::default();
+        call.times = Some(times.clone());
+        Some(times)
     }
 
     /// The result of a server that is no success. The commands of the user believe what it says of failures, so only ours may say it.
@@ -207,6 +223,20 @@ pub(super) fn seal_state_of(result: &ForwardedResult, server: &str, what: &str, 
         fields.insert("requestState".into(), raw(&kept.seal(exchange)?)?);
     }
     Ok(RawResult::from_text(to_text(&fields)?.into(), true))
+}
+
+/// The final result of a call with the times of its parts in milliseconds.
+fn with_times(result: ForwardedResult, times: &CallTimes) -> Answer {
+    let mut fields: BTreeMap<String, Box<RawValue>> = parse(&result)?;
+    let known = fields.get("_meta").map(|meta| serde_json::from_str(meta.get()));
+    let mut own: Map<String, Value> = known.and_then(Result::ok).unwrap_or_default();
+    let millis = |duration: std::time::Duration| duration.as_secs_f64() * 1000.0;
+    own.insert(
+        meta::pegboard::TIMES.to_owned(),
+        json!({"queued_ms": millis(times.queued()), "server_ms": millis(times.served())}),
+    );
+    fields.insert("_meta".into(), raw(&own)?);
+    Ok(RawResult::from_text(to_text(&fields)?.into(), result.has_result_type()))
 }
 
 /// The final result of a call, as the server sent it.

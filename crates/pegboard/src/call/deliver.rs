@@ -38,6 +38,9 @@ pub(super) async fn deliver(
         .permit_call(&context.tool().name, &context.view.owner, deadline)
         .await?;
     record.queued = permit.wait_time();
+    if let Some(times) = &call.times {
+        times.set_queued(record.queued);
+    }
     server.admission().retries().deposit();
     let live = match server.live_now() {
         Some(live) => live,
@@ -152,7 +155,11 @@ impl PreparedCall<'_> {
         if let Some(delivery) = &self.call.delivery {
             delivery.sending();
         }
+        let sent_at = Instant::now();
         let result = live.session.call(call).await;
+        if let Some(times) = &self.call.times {
+            times.add_served(sent_at.elapsed());
+        }
         drop(noted);
         if let Err(fault) = &result
             && fault.is_transport()
