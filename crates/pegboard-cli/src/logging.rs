@@ -3,6 +3,7 @@
 mod event_fields;
 mod noise;
 mod plain_fields;
+mod sentence;
 mod server_logs;
 mod wire_trace;
 mod wire_watch;
@@ -102,7 +103,9 @@ pub(crate) fn start(global: &Global, output: &Output, uses: LogUse) -> Result<Se
     })?;
     let lines = tracing_subscriber::fmt::layer()
         .with_ansi(false)
-        .event_format(Plain)
+        .event_format(LineFormat {
+            has_fields: global.log.is_some() || global.verbose > 0,
+        })
         .fmt_fields(plain_fields::PlainFields)
         .with_writer(LogWriter(output.clone()))
         .with_filter(filter);
@@ -126,10 +129,12 @@ pub(crate) fn start(global: &Global, output: &Output, uses: LogUse) -> Result<Se
     Ok(logs)
 }
 
-/// Formats events as `level: supervisor server=x: message key=value`, like our errors and warnings.
-struct Plain;
+/// Formats events like our errors and warnings: as sentences, or for whoever asked for the log as `level: supervisor server=x: message key=value`.
+struct LineFormat {
+    has_fields: bool,
+}
 
-impl<S, N> FormatEvent<S, N> for Plain
+impl<S, N> FormatEvent<S, N> for LineFormat
 where
     S: Subscriber + for<'a> LookupSpan<'a>,
     N: for<'a> FormatFields<'a> + 'static,
@@ -148,6 +153,13 @@ where
             Level::TRACE => "trace",
         };
         write!(writer, "{level}: ")?;
+        if !self.has_fields {
+            let spans = ctx.event_scope().into_iter().flatten();
+            let server = spans
+                .filter_map(|span| sentence::server_of_span(span.extensions().get::<FormattedFields<N>>()?))
+                .next();
+            return writeln!(writer, "{}", sentence::of(event, server.as_deref()));
+        }
         for span in ctx
             .event_scope()
             .into_iter()
@@ -170,8 +182,9 @@ struct LogWriter(Output);
 
 impl io::Write for LogWriter {
     fn write(&mut self, line: &[u8]) -> io::Result<usize> {
-        let text = String::from_utf8_lossy(line);
-        self.0.say(&(output::indent(&text) + "\n"));
+        let text = output::indent(&String::from_utf8_lossy(line));
+        self.0
+            .say(&(output::wrap_message(&text, output::message_width(), 0) + "\n"));
         Ok(line.len())
     }
 

@@ -14,8 +14,8 @@ pub(crate) use moment::moment;
 pub(crate) use out_file::check_out;
 pub(crate) use sanitize::{clean, indent, is_hidden, one_line};
 pub(crate) use shell_word::{shell_word, single_quote};
-pub(crate) use table::Table;
-pub(crate) use wrap::wrap;
+pub(crate) use table::{Table, fit};
+pub(crate) use wrap::{wrap, wrap_message};
 
 use std::{
     borrow::Cow,
@@ -37,6 +37,9 @@ use crate::{
 
 /// The width of a terminal that does not report it.
 pub(crate) const USUAL_WIDTH: usize = 80;
+
+/// The height of a terminal that does not report it.
+const USUAL_HEIGHT: usize = 24;
 
 /// How this run prints.
 #[derive(Debug, Clone)]
@@ -79,9 +82,7 @@ impl Output {
         } else {
             ProgressDrawTarget::hidden()
         };
-        let style =
-            ProgressStyle::with_template("{spinner} {wide_msg}").unwrap_or_else(|_| ProgressStyle::default_spinner());
-        let spinner = ProgressBar::with_draw_target(None, target).with_style(style);
+        let spinner = ProgressBar::with_draw_target(None, target).with_style(spinner_style(false));
         Self {
             format: global.format(),
             verbose: global.verbose,
@@ -89,6 +90,14 @@ impl Output {
             may_page: !global.no_pager && global.format() != Format::Json,
             spinner,
             terminal_use: Arc::default(),
+        }
+    }
+
+    /// The same output without notes.
+    pub(crate) fn silenced(&self) -> Self {
+        Self {
+            quiet: true,
+            ..self.clone()
         }
     }
 
@@ -116,6 +125,30 @@ impl Output {
         if !self.terminal_use.lock().allows_spinner() {
             return;
         }
+        self.spinner.set_style(spinner_style(false));
+        self.spinner.set_message(one_line(what));
+        self.spinner.enable_steady_tick(TICK);
+    }
+
+    /// Like [`Self::show_waiting`], with a line below for each server that is waited for.
+    pub(crate) fn show_waiting_for(&self, what: &str, rows: &[String]) {
+        if !self.terminal_use.lock().allows_spinner() {
+            return;
+        }
+        let size = terminal_size::terminal_size_of(io::stderr());
+        let (width, height) = size.map_or((USUAL_WIDTH, USUAL_HEIGHT), |(width, height)| {
+            (usize::from(width.0), usize::from(height.0))
+        });
+        // One line for the spinner, one for the number of those that are left out, and one for the prompt that was typed.
+        let most = height.saturating_sub(3).max(1);
+        let mut lines: Vec<String> = rows.iter().take(most).map(|row| format!("  {row}")).collect();
+        if rows.len() > most {
+            lines.push(format!("  {} more", rows.len() - most));
+        }
+        // A line that fills the last column would be wrapped.
+        let lines: Vec<String> = lines.iter().map(|line| fit(line, width.saturating_sub(1))).collect();
+        self.spinner.set_style(spinner_style(true));
+        self.spinner.set_prefix(lines.join("\n"));
         self.spinner.set_message(one_line(what));
         self.spinner.enable_steady_tick(TICK);
     }
@@ -174,7 +207,7 @@ impl Output {
     /// Prints a note, which is neither data nor an error.
     pub(crate) fn note(&self, text: &str) {
         if !self.quiet && self.format == Format::Text {
-            self.say(&format!("{text}\n"));
+            self.say(&format!("{}\n", wrap_message(text, message_width(), 0)));
         }
     }
 
@@ -243,6 +276,15 @@ impl Drop for SpinnerGuard {
     }
 }
 
+/// The spinner, and below it the lines of its prefix.
+fn spinner_style(has_lines: bool) -> ProgressStyle {
+    let template = match has_lines {
+        true => "{spinner} {wide_msg}\n{prefix}",
+        false => "{spinner} {wide_msg} {elapsed:>4}",
+    };
+    ProgressStyle::with_template(template).unwrap_or_else(|_| ProgressStyle::default_spinner())
+}
+
 /// The number of steps of a bar.
 const BAR: u64 = 1000;
 
@@ -276,6 +318,14 @@ pub(crate) fn as_data(text: &str) -> Cow<'_, str> {
 pub(crate) fn width() -> Option<usize> {
     let size = || terminal_size::terminal_size_of(io::stdout());
     io::stdout()
+        .is_terminal()
+        .then(|| size().map_or(USUAL_WIDTH, |(width, _)| usize::from(width.0)))
+}
+
+/// The width of the terminal that shows messages; `None` if stderr is not a terminal.
+pub(crate) fn message_width() -> Option<usize> {
+    let size = || terminal_size::terminal_size_of(io::stderr());
+    io::stderr()
         .is_terminal()
         .then(|| size().map_or(USUAL_WIDTH, |(width, _)| usize::from(width.0)))
 }
@@ -347,13 +397,14 @@ impl Report {
 
     /// Adds a hint.
     pub(crate) fn hint(mut self, hint: &str) -> Self {
-        self.messages.push_str(&format!("hint: {}\n", indent(hint)));
+        self.messages.push_str(&hint_in(message_width(), hint));
         self
     }
 
     /// Adds a line that is neither an error nor a warning.
     pub(crate) fn note(mut self, text: &str) -> Self {
-        self.messages.push_str(&format!("{}\n", indent(text)));
+        let text = wrap_message(&indent(text), message_width(), 0);
+        self.messages.push_str(&format!("{text}\n"));
         self
     }
 
@@ -366,21 +417,27 @@ impl Report {
 
 /// Formats an error and its hint.
 pub(crate) fn error(message: &str, hint: Option<&str>) -> String {
-    error_in(Paint::detect(&io::stderr()), message, hint)
+    error_in(Paint::detect(&io::stderr()), message_width(), message, hint)
 }
 
-fn error_in(paint: Paint, message: &str, hint: Option<&str>) -> String {
-    let mut text = format!("{} {}\n", paint.paint("31", "error:"), indent(message));
+fn error_in(paint: Paint, width: Option<usize>, message: &str, hint: Option<&str>) -> String {
+    let message = wrap_message(&indent(message), width, "error: ".len());
+    let mut text = format!("{} {message}\n", paint.paint("31", "error:"));
     if let Some(hint) = hint {
-        let _ = writeln!(text, "hint: {}", indent(hint));
+        text.push_str(&hint_in(width, hint));
     }
     text
+}
+
+fn hint_in(width: Option<usize>, hint: &str) -> String {
+    format!("hint: {}\n", wrap_message(&indent(hint), width, "hint: ".len()))
 }
 
 /// Formats a warning.
 pub(crate) fn warning(message: &str) -> String {
     let yellow = Paint::detect(&io::stderr()).paint("33", "warning:");
-    format!("{yellow} {}\n", indent(message))
+    let message = wrap_message(&indent(message), message_width(), "warning: ".len());
+    format!("{yellow} {message}\n")
 }
 
 /// Colour, where the stream supports it.
@@ -475,10 +532,20 @@ mod tests {
         assert_eq!(
             error_in(
                 Paint { wanted: false },
+                None,
                 "server `x` is down\nhint: \x1b]0;no\x07",
                 Some("start it")
             ),
             "error: server `x` is down\n  hint: \\u{1b}]0;no\\u{7}\nhint: start it\n"
+        );
+        assert_eq!(
+            error_in(
+                Paint { wanted: false },
+                Some(24),
+                "server `x` is down and out",
+                Some("start it at once, please")
+            ),
+            "error: server `x` is\n  down and out\nhint: start it at once,\n  please\n"
         );
     }
 }

@@ -24,6 +24,11 @@ impl EventFields {
         named.map(|(_, value)| value.as_str())
     }
 
+    /// All fields, in order.
+    pub(super) fn iter(&self) -> impl Iterator<Item = (&'static str, &str)> {
+        self.0.iter().map(|(name, value)| (*name, value.as_str()))
+    }
+
     /// All fields of a name.
     pub(super) fn all<'a>(&'a self, name: &'a str) -> impl Iterator<Item = &'a str> {
         let named = self.0.iter().filter(move |(known, _)| *known == name);

@@ -60,5 +60,10 @@ impl Visit for PlainVisitor<'_> {
 }
 
 fn is_for_people(field: &Field) -> bool {
-    !OF_EXPORTERS.iter().any(|beginning| field.name().starts_with(beginning))
+    is_shown(field.name())
+}
+
+/// Whether a field of this name says something that no other field says.
+pub(super) fn is_shown(name: &str) -> bool {
+    !OF_EXPORTERS.iter().any(|beginning| name.starts_with(beginning))
 }
