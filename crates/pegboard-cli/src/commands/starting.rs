@@ -1,36 +1,36 @@
-//! Shows on the spinner which servers are starting.
+//! Shows what each server does while a command waits: one line per server at a terminal.
 
 use std::{collections::BTreeMap, convert::Infallible, future::Future, time::Duration};
 
-use pegboard::{Config, Pegboard, ServerName, State, config::Transport};
+use pegboard::{Config, Pegboard, ServerName, State, config::Transport, status::ServerStatus};
+use tokio::time::Instant;
 
-use crate::output::Output;
+use crate::output::{Output, one_line};
 
-/// How often the servers' states are read for the spinner.
-const POLL: Duration = Duration::from_millis(300);
-/// How many servers the spinner names.
-const NAMED: usize = 3;
+/// How often the servers' states are read.
+const POLL: Duration = Duration::from_millis(200);
 
 /// Follows the starts of a board's servers.
 pub(super) struct StartingServers {
-    /// The programs that download a server before they start it, by server.
-    fetchers: BTreeMap<ServerName, String>,
+    /// How each server is reached, for servers of which more can be said than that they start.
+    ways: BTreeMap<ServerName, String>,
 }
 
 impl StartingServers {
     pub(super) fn new(config: &Config) -> Self {
-        let fetchers = config.servers.iter().filter_map(|(name, server)| {
+        let ways = config.servers.iter().filter_map(|(name, server)| {
             let Transport::Stdio(command) = &server.transport else {
-                return None;
+                return Some((name.clone(), "connecting".to_owned()));
             };
-            command.fetches_first().then(|| (name.clone(), command.program.clone()))
+            let program = command.program.rsplit(['/', '\\']).next().unwrap_or(&command.program);
+            command
+                .fetches_first()
+                .then(|| (name.clone(), format!("starting, {program} may be fetching it")))
         });
-        Self {
-            fetchers: fetchers.collect(),
-        }
+        Self { ways: ways.collect() }
     }
 
-    /// Runs `work`. Meanwhile the spinner shows `what` and the servers that are starting.
+    /// Runs `work`. Meanwhile a terminal shows `what` and the servers that are starting.
     pub(super) async fn during<T>(
         &self,
         what: &str,
@@ -49,38 +49,150 @@ impl StartingServers {
     }
 
     async fn show(&self, what: &str, output: &Output, board: &Pegboard) -> Infallible {
-        let mut shown = None;
+        let mut progress = self.progress();
+        let mut is_waiting = false;
         loop {
             tokio::time::sleep(POLL).await;
             let status = board.status();
-            let starting = status.servers.iter().filter(|one| one.state == State::Connecting);
-            let starting: Vec<&ServerName> = starting.map(|server| &server.name).collect();
-            let text = self.text(&starting);
-            // Only on a change, so that the progress of a call is not overwritten once all servers run.
-            if text != shown {
-                output.show_waiting(&match &text {
-                    Some(text) => format!("{what}: {text}"),
-                    None => what.to_owned(),
-                });
-                shown = text;
+            let rows = progress.rows(status.servers.iter().map(Seen::from));
+            // Once all servers run, the progress of a call is shown, which must not be overwritten.
+            if !rows.is_empty() {
+                output.show_waiting_for(what, &rows);
+            } else if is_waiting {
+                output.show_waiting(what);
             }
+            is_waiting = !rows.is_empty();
         }
     }
 
-    /// A text about the servers that are starting; `None` if there are none.
-    fn text(&self, starting: &[&ServerName]) -> Option<String> {
-        let one = |name: &&ServerName| match self.fetchers.get(*name) {
-            Some(program) => {
-                let program = program.rsplit(['/', '\\']).next().unwrap_or(program);
-                format!("`{name}` is starting, {program} may be fetching it")
-            }
-            None => format!("`{name}` is starting"),
-        };
-        let mut parts: Vec<String> = starting.iter().take(NAMED).map(one).collect();
-        match starting.len().saturating_sub(NAMED) {
-            0 => {}
-            more => parts.push(format!("{more} more")),
+    /// The progress of the servers from now on.
+    pub(super) fn progress(&self) -> ServerProgress<'_> {
+        ServerProgress {
+            ways: &self.ways,
+            since: Instant::now(),
+            took: BTreeMap::new(),
         }
-        (!parts.is_empty()).then(|| parts.join(", "))
+    }
+}
+
+/// What is seen of a server at one moment.
+pub(super) struct Seen {
+    pub(super) name: String,
+    pub(super) state: State,
+    pub(super) tools: usize,
+    pub(super) error: Option<String>,
+}
+
+impl From<&ServerStatus> for Seen {
+    fn from(server: &ServerStatus) -> Self {
+        Self {
+            name: server.name.to_string(),
+            state: server.state,
+            tools: server.tools,
+            error: server.last_error.as_ref().map(|error| error.message.clone()),
+        }
+    }
+}
+
+/// The starts that were seen so far.
+pub(super) struct ServerProgress<'a> {
+    ways: &'a BTreeMap<ServerName, String>,
+    /// When the command began to wait.
+    since: Instant,
+    /// How long the starts took that are over.
+    took: BTreeMap<String, Duration>,
+}
+
+impl ServerProgress<'_> {
+    /// One line for each server that is used, those that are starting first; none if no server is starting.
+    pub(super) fn rows(&mut self, servers: impl Iterator<Item = Seen>) -> Vec<String> {
+        use State::{Closed, Connecting, Disabled, Idle, Misconfigured, PendingTrust};
+        let (mut starting, mut done) = (Vec::new(), Vec::new());
+        let is_used = |server: &Seen| !matches!(server.state, Idle | Disabled | Misconfigured | PendingTrust | Closed);
+        for server in servers.filter(is_used) {
+            let elapsed = self.since.elapsed();
+            if server.state == Connecting {
+                self.took.remove(&server.name);
+                starting.push((server, elapsed));
+            } else {
+                let took = *self.took.entry(server.name.clone()).or_insert(elapsed);
+                done.push((server, took));
+            }
+        }
+        if starting.is_empty() {
+            return Vec::new();
+        }
+        let all = || starting.iter().chain(&done);
+        let widest = all().map(|(server, _)| server.name.len()).max().unwrap_or(0);
+        let row = |(server, took): &(Seen, Duration)| {
+            format!(
+                "{:widest$}  {:>5.1} s  {}",
+                server.name,
+                took.as_secs_f64(),
+                self.doing(server)
+            )
+        };
+        all().map(row).collect()
+    }
+
+    /// What a server does, or how its start ended.
+    fn doing(&self, server: &Seen) -> String {
+        match (server.state, &server.error) {
+            (State::Connecting, _) => match self.ways.get(server.name.as_str()) {
+                Some(way) => way.clone(),
+                None => "starting".to_owned(),
+            },
+            (State::Ready, _) => match server.tools {
+                1 => "ready, 1 tool".to_owned(),
+                tools => format!("ready, {tools} tools"),
+            },
+            (State::NeedsAuth, _) => "needs a sign-in".to_owned(),
+            (state, Some(error)) => format!("{}: {}", state.as_str(), one_line(error)),
+            (state, None) => state.as_str().to_owned(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn seen(name: &str, state: State) -> Seen {
+        let error = (state == State::Down).then(|| "no such\nprogram".to_owned());
+        Seen {
+            name: name.to_owned(),
+            state,
+            tools: 9,
+            error,
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_line_says_how_long_a_server_takes_and_what_it_does() {
+        let ways = BTreeMap::from([(
+            ServerName::parse("git").unwrap(),
+            "starting, npx may be fetching it".to_owned(),
+        )]);
+        let mut progress = ServerProgress {
+            ways: &ways,
+            since: Instant::now(),
+            took: BTreeMap::new(),
+        };
+        assert!(progress.rows([seen("git", State::Idle)].into_iter()).is_empty());
+        let all = |git, time, files| [seen("git", git), seen("time", time), seen("files", files)].into_iter();
+        progress.rows(all(State::Connecting, State::Connecting, State::Connecting));
+        tokio::time::advance(Duration::from_millis(1500)).await;
+        progress.rows(all(State::Connecting, State::Ready, State::Down));
+        tokio::time::advance(Duration::from_secs(10)).await;
+        assert_eq!(
+            progress.rows(all(State::Connecting, State::Ready, State::Down)),
+            [
+                "git     11.5 s  starting, npx may be fetching it",
+                "time     1.5 s  ready, 9 tools",
+                "files    1.5 s  down: no such program",
+            ]
+        );
+        // Nothing starts any more.
+        assert!(progress.rows(all(State::Ready, State::Ready, State::Down)).is_empty());
     }
 }

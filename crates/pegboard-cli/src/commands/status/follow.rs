@@ -7,15 +7,25 @@ use serde_json::{Value, json};
 use tokio::time::Instant;
 
 use super::{
-    super::context::{Context, Ending},
+    super::{
+        context::{Context, Ending},
+        starting::{Seen, StartingServers},
+    },
     Status,
-    rows::StatusRows,
+    rows::{ShownServer, StatusRows},
     table_report,
 };
-use crate::{daemon::RunningDaemon, exit::Exit, output::Report, settings::Settings};
+use crate::{
+    daemon::RunningDaemon,
+    exit::Exit,
+    output::{Output, Report},
+    settings::Settings,
+};
 
 /// How often the status is read.
 const EVERY: Duration = Duration::from_secs(1);
+/// What a terminal shows meanwhile.
+const WAITING: &str = "waiting for the servers";
 /// How long `--wait` waits without `--timeout`.
 const WAIT: Duration = Duration::from_secs(60);
 /// Moves the cursor to the top left and clears the screen.
@@ -45,7 +55,9 @@ impl StatusSource<'_> {
     }
 
     /// Waits until every server is ready, none can become so by itself, or the time is up.
-    pub(super) async fn wait(&self, config: &Config, limit: Option<Duration>) {
+    pub(super) async fn wait(&self, config: &Config, limit: Option<Duration>, output: &Output) {
+        let starting = StartingServers::new(config);
+        let mut progress = starting.progress();
         let until = Instant::now() + limit.unwrap_or(WAIT);
         while Instant::now() < until {
             if let Self::Board(board) = self {
@@ -55,14 +67,30 @@ impl StatusSource<'_> {
             let Ok(status) = self.status(config).await else {
                 return;
             };
-            if !StatusRows::parse(status)
-                .servers
-                .iter()
-                .any(|server| may_become_ready(server.state))
-            {
+            let servers = StatusRows::parse(status).servers;
+            if !servers.iter().any(|server| may_become_ready(server.state)) {
                 return;
             }
+            // The servers of a board are shown by whoever waits for it.
+            if matches!(self, Self::Daemon(_)) {
+                let rows = progress.rows(servers.iter().map(Seen::from));
+                match rows.is_empty() {
+                    true => output.show_waiting(WAITING),
+                    false => output.show_waiting_for(WAITING, &rows),
+                }
+            }
             tokio::time::sleep(EVERY / 4).await;
+        }
+    }
+}
+
+impl From<&ShownServer> for Seen {
+    fn from(server: &ShownServer) -> Self {
+        Self {
+            name: server.whose(),
+            state: server.state,
+            tools: server.tools,
+            error: server.last_error.as_ref().map(|error| error.message.clone()),
         }
     }
 }
@@ -86,7 +114,8 @@ pub(super) async fn watch(
         let mut report = match source.status(config).await {
             Ok(status) => report(context, settings, status, options),
             Err(why) => {
-                let report = Report::new(Exit::Unavailable).error(&format!("the daemon has no status: {why}"), None);
+                let report =
+                    Report::new(Exit::Unavailable).error(&format!("the daemon did not report its status: {why}"), None);
                 return context.print(report).await;
             }
         };

@@ -9,45 +9,58 @@ use crate::{daemon::Unfinished, output::one_line};
 /// The part of a board's status that people see.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
-pub(super) struct StatusRows {
-    pub(super) servers: Vec<ShownServer>,
-    pub(super) warnings: Vec<ShownWarning>,
+pub(in crate::commands) struct StatusRows {
+    pub(in crate::commands) servers: Vec<ShownServer>,
+    pub(in crate::commands) warnings: Vec<ShownWarning>,
     /// The calls that a daemon did not finish.
-    pub(super) unfinished: Vec<Unfinished>,
+    pub(in crate::commands) unfinished: Vec<Unfinished>,
 }
 
 impl StatusRows {
     /// Reads a status. One that is not understood has no rows: a daemon of the same version sends none.
-    pub(super) fn parse(status: Value) -> Self {
+    pub(in crate::commands) fn parse(status: Value) -> Self {
         serde_json::from_value(status).unwrap_or_default()
     }
 }
 
 #[derive(Debug, Deserialize)]
-pub(super) struct ShownServer {
-    pub(super) name: String,
+pub(in crate::commands) struct ShownServer {
+    pub(in crate::commands) name: String,
     /// The view that alone uses it.
     #[serde(default)]
-    pub(super) view: Option<String>,
+    pub(in crate::commands) view: Option<String>,
     /// The principal whose views alone use it.
     #[serde(default)]
-    pub(super) principal: Option<String>,
-    pub(super) state: State,
-    pub(super) transport: String,
-    pub(super) era: Option<String>,
-    pub(super) protocol_version: Option<String>,
-    pub(super) tools: usize,
-    pub(super) pid: Option<u32>,
-    pub(super) restarts: u32,
-    pub(super) required: bool,
-    pub(super) last_error: Option<ShownError>,
+    pub(in crate::commands) principal: Option<String>,
+    pub(in crate::commands) state: State,
+    pub(in crate::commands) transport: String,
+    pub(in crate::commands) era: Option<String>,
+    pub(in crate::commands) protocol_version: Option<String>,
+    pub(in crate::commands) tools: usize,
+    /// The tools that the config hides, and those that wait until a person accepts them.
     #[serde(default)]
-    pub(super) sandbox: Option<ShownSandbox>,
+    pub(in crate::commands) hidden: usize,
+    #[serde(default)]
+    pub(in crate::commands) held: usize,
+    pub(in crate::commands) pid: Option<u32>,
+    pub(in crate::commands) restarts: u32,
+    pub(in crate::commands) required: bool,
+    pub(in crate::commands) last_error: Option<ShownError>,
+    #[serde(default)]
+    pub(in crate::commands) sandbox: Option<ShownSandbox>,
 }
 
 impl ShownServer {
+    /// How many tools it offers, and of how many.
+    pub(in crate::commands) fn counted_tools(&self) -> String {
+        match self.hidden + self.held {
+            0 => self.tools.to_string(),
+            more => format!("{} of {}", self.tools, self.tools + more),
+        }
+    }
+
     /// Its name, and whose it is if it is not everybody's.
-    pub(super) fn whose(&self) -> String {
+    pub(in crate::commands) fn whose(&self) -> String {
         let owners: Vec<&str> = [&self.principal, &self.view]
             .into_iter()
             .flatten()
@@ -61,22 +74,22 @@ impl ShownServer {
 }
 
 #[derive(Debug, Deserialize)]
-pub(super) struct ShownError {
-    pub(super) message: String,
-    pub(super) hint: Option<String>,
+pub(in crate::commands) struct ShownError {
+    pub(in crate::commands) message: String,
+    pub(in crate::commands) hint: Option<String>,
 }
 
 #[derive(Debug, Deserialize)]
-pub(super) struct ShownSandbox {
-    pub(super) requested: String,
-    pub(super) in_force: Option<String>,
-    pub(super) missing: Vec<String>,
+pub(in crate::commands) struct ShownSandbox {
+    pub(in crate::commands) requested: String,
+    pub(in crate::commands) in_force: Option<String>,
+    pub(in crate::commands) missing: Vec<String>,
 }
 
 #[derive(Debug, Deserialize)]
-pub(super) struct ShownWarning {
-    pub(super) category: String,
-    pub(super) server: Option<String>,
-    pub(super) message: String,
-    pub(super) details: String,
+pub(in crate::commands) struct ShownWarning {
+    pub(in crate::commands) category: String,
+    pub(in crate::commands) server: Option<String>,
+    pub(in crate::commands) message: String,
+    pub(in crate::commands) details: String,
 }
