@@ -2,9 +2,9 @@
 
 mod boards;
 
-pub(crate) use boards::{board, pins_folder, serving_board, set, whole_board, with_lazy_start, with_tokens};
 #[cfg(unix)]
 pub(crate) use boards::{catalogs_folder, state_folder};
+pub(crate) use boards::{board, in_short, pins_folder, serving_board, set, whole_board, with_lazy_start, with_tokens};
 
 use std::{
     collections::BTreeSet,
@@ -140,7 +140,7 @@ impl Settings {
             output.say(&output::warning(warning));
         }
         for problem in self.problems() {
-            output.say(&output::warning(&problem.to_string()));
+            output.say(&output::warning(&in_short(&problem.to_string())));
         }
     }
 

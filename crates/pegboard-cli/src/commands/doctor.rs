@@ -43,12 +43,13 @@ use finding::{Finding, Fixes, Remedy, ReportSection};
 use kinds::{Level, ReachStep};
 pub(super) use overview::Overview;
 use program::Written;
+use screen::Detail;
 use stopped::Stopped;
 
 /// The most rounds of fixing and looking again.
 const MAX_ROUNDS: usize = 8;
 
-/// Try each step of reaching a server, and say what to mend
+/// Find out what is wrong with servers and how to fix it
 #[derive(Debug, Args)]
 #[command(
     after_help = "Examples:\n  pegboard doctor\n  pegboard doctor github --fix\n  pegboard doctor --offline -o json"
@@ -76,9 +77,13 @@ impl Run for Doctor {
     const LOG: LogUse = LogUse::FINDINGS;
 
     async fn run(self, mut context: Context<'_>) -> Exit {
+        let detail = match self.names.is_empty() && context.output.verbose == 0 {
+            true => Detail::Findings,
+            false => Detail::Steps,
+        };
         let mut sections = Vec::new();
         if let Err(stopped) = diagnose(&mut context, &self, &mut sections).await {
-            return stopped.end(context, &sections, &Fixes::default()).await;
+            return stopped.end(context, &sections, &Fixes::default(), detail).await;
         }
         if self.dry_run {
             let would = apply(&remedies(&sections, &[]), true, &context.output);
@@ -86,11 +91,11 @@ impl Run for Doctor {
                 would,
                 ..Fixes::default()
             };
-            return finish(&mut context, &sections, &fixes, 0).await;
+            return finish(&mut context, &sections, &fixes, 0, detail).await;
         }
         if !self.fix {
             let fixable = remedies(&sections, &[]).len();
-            return finish(&mut context, &sections, &Fixes::default(), fixable).await;
+            return finish(&mut context, &sections, &Fixes::default(), fixable, detail).await;
         }
         let mut mending = Mending {
             sections,
@@ -101,11 +106,11 @@ impl Run for Doctor {
             match mending.round(&mut context, &self).await {
                 Ok(true) => {}
                 Ok(false) => break,
-                Err(stopped) => return stopped.end(context, &mending.sections, &mending.fixes).await,
+                Err(stopped) => return stopped.end(context, &mending.sections, &mending.fixes, detail).await,
             }
         }
         let left = remedies(&mending.sections, &mending.tried).len();
-        finish(&mut context, &mending.sections, &mending.fixes, left).await
+        finish(&mut context, &mending.sections, &mending.fixes, left, detail).await
     }
 }
 
@@ -130,7 +135,7 @@ impl Mending {
         if !options.yes && !ask_for_agreement(context, &self.sections, &remedies).await? {
             return match is_first {
                 true => Err(Stopped::Refused(Complaint {
-                    message: "you did not say yes, so nothing is changed".to_owned(),
+                    message: "not confirmed, so nothing is changed".to_owned(),
                     hint: None,
                     exit: Exit::Refused,
                 })),
@@ -187,6 +192,7 @@ async fn diagnose(context: &mut Context<'_>, options: &Doctor, report: &mut Vec<
             if let Some(origin) = loaded.origins.get(name) {
                 section.add_fine(ReachStep::Config, format!("{}:{}", origin.file, origin.line));
             }
+            section.is_off = true;
             section.add_fine(ReachStep::Start, "disabled by `enabled = false`, so it was not started");
             sections.push(section);
             continue;
@@ -299,7 +305,7 @@ async fn ask_for_agreement(
             exit: Exit::Refused,
         }));
     }
-    output.say(&screen::show(sections));
+    output.say(&screen::show(sections, Detail::Findings));
     let plan: Vec<String> = remedies
         .iter()
         .map(|(finding, _)| {
@@ -331,7 +337,13 @@ fn apply(remedies: &[(&Finding, &Remedy)], is_dry: bool, output: &Output) -> Vec
 }
 
 /// Prints the report. `fixable` is the number of findings that another `--fix` would mend.
-async fn finish(context: &mut Context<'_>, sections: &[ReportSection], fixes: &Fixes, fixable: usize) -> Exit {
+async fn finish(
+    context: &mut Context<'_>,
+    sections: &[ReportSection],
+    fixes: &Fixes,
+    fixable: usize,
+    detail: Detail,
+) -> Exit {
     let exit = match screen::count(sections, Level::Problem) {
         0 => Exit::Done,
         // The code 1, as for other checks that found something.
@@ -341,7 +353,7 @@ async fn finish(context: &mut Context<'_>, sections: &[ReportSection], fixes: &F
         true => Report::json(exit, &json!(screen::json(sections, fixes))),
         false => {
             let mut report = Report::new(exit);
-            report.data = screen::show(sections);
+            report.data = screen::show(sections, detail);
             report.data.push_str(&fixes.text());
             report.data.push_str(&screen::summary(sections, fixable));
             report

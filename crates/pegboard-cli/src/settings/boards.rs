@@ -1,6 +1,6 @@
 //! Boards for the commands, and the folders of this user that they use.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use pegboard::{Config, Pegboard, config::Start};
 
@@ -97,6 +97,15 @@ pub(crate) fn set(name: &str) -> Option<PathBuf> {
     std::env::var_os(name)
         .map(PathBuf::from)
         .filter(|path| path.is_absolute())
+}
+
+/// A text with `~` for the home folder in its paths.
+pub(crate) fn in_short(text: &str) -> String {
+    let home = set("HOME").filter(|home| home.parent().is_some());
+    match home.as_deref().and_then(Path::to_str) {
+        Some(home) => text.replace(&format!("{}/", home.trim_end_matches('/')), "~/"),
+        None => text.to_owned(),
+    }
 }
 
 fn cache_folder() -> Option<PathBuf> {

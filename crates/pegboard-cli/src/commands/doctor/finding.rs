@@ -78,6 +78,8 @@ pub(crate) struct ReportSection {
     /// The server; `None` for what concerns all of them.
     pub(crate) server: Option<String>,
     pub(crate) title: String,
+    /// Whether the server is disabled, so that nothing was tried.
+    pub(crate) is_off: bool,
     pub(crate) lines: Vec<ReportLine>,
 }
 
@@ -154,6 +156,7 @@ impl ReportSection {
         Self {
             server: Some(name.to_owned()),
             title,
+            is_off: false,
             lines: Vec::new(),
         }
     }
@@ -162,6 +165,7 @@ impl ReportSection {
         Self {
             server: None,
             title: "this machine".to_owned(),
+            is_off: false,
             lines: Vec::new(),
         }
     }
@@ -183,6 +187,16 @@ impl ReportSection {
             ReportLine::Found(finding) => Some(finding),
             ReportLine::Fine { .. } => None,
         })
+    }
+
+    /// The worst level of its lines.
+    pub(crate) fn level(&self) -> Level {
+        let levels = || self.findings().map(|finding| finding.kind.level);
+        match levels().any(|level| level == Level::Problem) {
+            true => Level::Problem,
+            false if levels().next().is_some() => Level::Warning,
+            false => Level::Ok,
+        }
     }
 
     /// Whether a step failed, so that the next ones cannot be tried.

@@ -158,7 +158,7 @@ kinds! {
     START_FAILED = "start-failed" Start Problem
         "the server cannot be started for another reason" "see the message";
     STILL_STARTING = "still-starting" Start Problem
-        "the server was still starting when the time was up" "raise `--timeout`, or `connect_timeout` of the server";
+        "the server was still starting when the timeout passed" "raise `--timeout`, or `connect_timeout` of the server";
     SLOW_START = "slow-start" Start Warning
         "the server takes more than 10 s to start, or more than half of its `connect_timeout`" "install it, instead of having it downloaded at each start; or raise `connect_timeout`";
     HOST_UNKNOWN = "host-unknown" Connection Problem

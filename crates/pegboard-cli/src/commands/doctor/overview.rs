@@ -30,11 +30,18 @@ impl Overview {
 
 impl fmt::Display for Overview {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let noun = if self.fine == 1 { "server" } else { "servers" };
-        write!(f, "checked without a start: {} {noun} fine", self.fine)?;
-        match self.with_findings {
-            0 => Ok(()),
-            count => write!(f, ", {count} with findings: pegboard doctor"),
+        let (noun, needs) = match self.with_findings {
+            1 => ("server", "needs"),
+            _ => ("servers", "need"),
+        };
+        match (self.fine, self.with_findings) {
+            (1, 0) => f.write_str("the config of 1 server is fine"),
+            (fine, 0) => write!(f, "the config of {fine} servers is fine"),
+            (0, count) => write!(f, "{count} {noun} {needs} attention: run `pegboard doctor`"),
+            (fine, count) => write!(
+                f,
+                "{count} {noun} {needs} attention, {fine} fine: run `pegboard doctor`"
+            ),
         }
     }
 }

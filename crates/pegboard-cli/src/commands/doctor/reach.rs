@@ -136,7 +136,7 @@ impl Tried<'_> {
     }
 }
 
-/// Whether the time was up before it was known how the server starts.
+/// Whether the timeout passed before it was known how the server starts.
 fn is_unfinished(status: &ServerStatus) -> bool {
     status.state == State::Connecting && status.last_error.is_none()
 }

@@ -1,7 +1,5 @@
 //! The report as text and as JSON.
 
-use std::path::Path;
-
 use serde_json::{Value, json};
 
 use super::{
@@ -9,8 +7,8 @@ use super::{
     kinds::Level,
 };
 use crate::{
-    output::{self, Paint, one_line, wrap},
-    settings::set,
+    output::{self, Paint, one_line, wrap, wrap_message},
+    settings::in_short,
 };
 
 /// The least width of the text column, however narrow the terminal.
@@ -42,30 +40,68 @@ pub(super) fn json(sections: &[ReportSection], fixes: &Fixes) -> Value {
     })
 }
 
-/// The report on a terminal.
-pub(super) fn show(sections: &[ReportSection]) -> String {
-    text(sections, output::width(), Paint::detect(&std::io::stdout()))
+/// How much of the report is shown.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Detail {
+    /// What is wrong, and the names of what is fine.
+    Findings,
+    /// Every step.
+    Steps,
 }
 
-/// The report for people. `width` is that of the terminal; without one, lines are as long as they are.
-pub(super) fn text(sections: &[ReportSection], width: Option<usize>, paint: Paint) -> String {
+/// The report on a terminal.
+pub(super) fn show(sections: &[ReportSection], detail: Detail) -> String {
+    text(sections, detail, output::width(), Paint::detect(&std::io::stdout()))
+}
+
+/// The report for people, problems first. `width` is that of the terminal; without one, lines are as long as they are.
+pub(super) fn text(sections: &[ReportSection], detail: Detail, width: Option<usize>, paint: Paint) -> String {
+    let mut shown: Vec<&ReportSection> = sections.iter().filter(|section| !section.lines.is_empty()).collect();
+    shown.sort_by_key(|section| match section.level() {
+        Level::Problem => 0,
+        Level::Warning => 1,
+        Level::Ok => 2,
+    });
+    if detail == Detail::Steps {
+        return steps(&shown, detail, width, paint);
+    }
+    let (fine, with_findings): (Vec<_>, Vec<_>) = shown.into_iter().partition(|section| section.level() == Level::Ok);
+    let mut text = steps(&with_findings, detail, width, paint);
+    for (label, is_off) in [("fine", false), ("disabled", true)] {
+        let names = fine.iter().filter(|section| section.is_off == is_off);
+        let names: Vec<&str> = names.filter_map(|section| section.server.as_deref()).collect();
+        if !names.is_empty() {
+            let line = format!("{label}: {}", names.join(", "));
+            text.push_str(&wrap_message(&line, width, 0).replacen(label, &paint.green(label), 1));
+            text.push('\n');
+        }
+    }
+    if !text.is_empty() && !text.ends_with("\n\n") {
+        text.push('\n');
+    }
+    text
+}
+
+/// The sections with their lines.
+fn steps(sections: &[&ReportSection], detail: Detail, width: Option<usize>, paint: Paint) -> String {
+    let is_shown = |line: &&ReportLine| detail == Detail::Steps || line.level() != Level::Ok;
     let label = |line: &ReportLine| match line {
         ReportLine::Fine { step, .. } => step.as_str(),
         ReportLine::Found(finding) => finding.kind.id,
     };
-    let lines = sections.iter().flat_map(|section| &section.lines);
+    let lines = sections.iter().flat_map(|section| &section.lines).filter(is_shown);
     let widest = lines.map(|line| label(line).len()).max().unwrap_or(0);
     let indent = 2 + LEVEL + widest + 2;
     let room = width.map(|width| width.saturating_sub(indent).max(MIN_TEXT));
     let mut text = String::new();
-    for section in sections.iter().filter(|section| !section.lines.is_empty()) {
+    for section in sections {
         let title = match &section.server {
             Some(name) => format!("{}: {}", paint.bold(name), one_line(&section.title)),
             None => paint.bold(&section.title),
         };
-        text.push_str(&wrap(&title, width, 4));
+        text.push_str(&wrap_message(&title, width, 0));
         text.push('\n');
-        let mut lines: Vec<&ReportLine> = section.lines.iter().collect();
+        let mut lines: Vec<&ReportLine> = section.lines.iter().filter(is_shown).collect();
         lines.sort_by_key(|line| line.step());
         for line in lines {
             let level = line.level();
@@ -79,6 +115,7 @@ pub(super) fn text(sections: &[ReportSection], width: Option<usize>, paint: Pain
                 ReportLine::Fine { found, .. } => (found, None),
                 ReportLine::Found(finding) => (&finding.found, finding.fix.as_deref()),
             };
+            // Fixes have whole paths, because a shell or a config file reads them.
             let mut said = words(&in_short(found), room, indent);
             if let Some(fix) = fix {
                 said.push('\n');
@@ -99,15 +136,6 @@ fn paint_level(paint: Paint, level: Level) -> String {
         Level::Ok => paint.green(word),
         Level::Warning => paint.yellow(word),
         Level::Problem => paint.red(word),
-    }
-}
-
-/// A finding with `~` for the home folder. Fixes have whole paths, because a shell or a config file reads them.
-fn in_short(found: &str) -> String {
-    let home = set("HOME").filter(|home| home.parent().is_some());
-    match home.as_deref().and_then(Path::to_str) {
-        Some(home) => found.replace(&format!("{}/", home.trim_end_matches('/')), "~/"),
-        None => found.to_owned(),
     }
 }
 
@@ -137,7 +165,7 @@ pub(super) fn summary(sections: &[ReportSection], fixable: usize) -> String {
         ),
     };
     if fixable > 0 {
-        text.push_str(&format!("; `pegboard doctor --fix` mends {fixable} of them"));
+        text.push_str(&format!("; `pegboard doctor --fix` fixes {fixable} of them"));
     }
     text.push('\n');
     text
@@ -189,7 +217,7 @@ mod tests {
         let sections = sections();
         format!(
             "{}{}",
-            text(&sections, width, Paint::forced(false)),
+            text(&sections, Detail::Findings, width, Paint::forced(false)),
             summary(&sections, 1)
         )
     }
@@ -205,6 +233,27 @@ mod tests {
     }
 
     #[test]
+    fn every_step_of_a_server_that_was_named() {
+        insta::assert_snapshot!(text(&sections(), Detail::Steps, Some(80), Paint::forced(false)));
+    }
+
+    #[test]
+    fn many_healthy_servers_take_few_lines() {
+        let healthy = |number| {
+            let mut section = ReportSection::for_server(&format!("server-{number}"), "npx".to_owned());
+            section.add_fine(ReachStep::List, "2 tools");
+            section.is_off = number == 9;
+            section
+        };
+        let sections: Vec<ReportSection> = (0..10).map(healthy).collect();
+        let shown = text(&sections, Detail::Findings, Some(60), Paint::forced(false));
+        assert_eq!(
+            shown,
+            "fine: server-0, server-1, server-2, server-3, server-4,\n  server-5, server-6, server-7, server-8\ndisabled: server-9\n\n"
+        );
+    }
+
+    #[test]
     fn a_pipe_gets_whole_lines() {
         assert!(screen(None).contains("its last words were:\n"));
         assert!(screen(None).contains("exit code 1; its last words were:"));
@@ -217,7 +266,7 @@ mod tests {
             &kinds::EXITS_AT_START,
             "a\n\x1b[2Jno problem with 1 server",
         ));
-        let shown = text(&[section], Some(80), Paint::forced(false));
+        let shown = text(&[section], Detail::Findings, Some(80), Paint::forced(false));
         assert!(!shown.contains('\x1b') && !shown.contains("\nno problem"), "{shown}");
     }
 }

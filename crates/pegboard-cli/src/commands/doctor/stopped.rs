@@ -4,7 +4,7 @@ use serde_json::json;
 
 use super::{
     finding::{Fixes, ReportSection},
-    screen,
+    screen::{self, Detail},
 };
 use crate::{
     commands::context::{Context, interruption_report, time_up},
@@ -22,7 +22,13 @@ pub(super) enum Stopped {
 
 impl Stopped {
     /// Prints the reason, after what was found until then.
-    pub(super) async fn end(self, mut context: Context<'_>, sections: &[ReportSection], fixes: &Fixes) -> Exit {
+    pub(super) async fn end(
+        self,
+        mut context: Context<'_>,
+        sections: &[ReportSection],
+        fixes: &Fixes,
+        detail: Detail,
+    ) -> Exit {
         let mut found = screen::json(sections, fixes);
         // What was not looked at may be wrong.
         found["ok"] = json!(false);
@@ -34,7 +40,7 @@ impl Stopped {
         let report = match context.output.is_json() {
             true => report,
             false => Report {
-                data: format!("{}{}", screen::show(sections), fixes.text()),
+                data: format!("{}{}", screen::show(sections, detail), fixes.text()),
                 ..report
             },
         };

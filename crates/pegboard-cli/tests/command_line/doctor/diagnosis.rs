@@ -97,7 +97,7 @@ pub(crate) fn mended_by(home: &Home, id: &str, broken: &str, mended: &str) {
     Diagnosis::of(home, &[]).is_well_without(id);
 }
 
-/// Asserts that `--fix` mends a config. Returns the mended one.
+/// Asserts that `--fix` fixes a config. Returns the mended one.
 #[track_caller]
 pub(crate) fn mends_itself(home: &Home, id: &str, broken: &str, args: &[&str]) -> String {
     let commented = format!("# A comment that stays.\n{broken}");
