@@ -16,6 +16,7 @@ mod demo_server;
 mod doctor;
 mod fetch;
 mod find;
+mod first_screen;
 mod generate;
 mod health;
 mod help;
@@ -82,7 +83,7 @@ pub(crate) struct Cli {
     #[command(flatten)]
     global: Global,
     #[command(subcommand)]
-    command: Commands,
+    command: Option<Commands>,
 }
 
 impl Cli {
@@ -91,13 +92,20 @@ impl Cli {
     /// At first only the command that it names is defined, because defining all of them takes longer than a call. Help and errors need them all.
     pub(crate) fn read() -> Result<Self, clap::Error> {
         match Self::parse_named(std::env::args_os()) {
-            Err(error) if error.kind() != ErrorKind::DisplayVersion => Self::try_parse().map_err(|error| {
+            Err(error) if error.kind() != ErrorKind::DisplayVersion => Self::parse_all().map_err(|error| {
                 let words = std::env::args_os();
                 let words: Vec<String> = words.map(|word| word.to_string_lossy().into_owned()).collect();
                 servers::with_advice(error, &words, Self::command())
             }),
             parsed => parsed,
         }
+    }
+
+    /// Parses the command line of this process with all commands defined, for help and errors.
+    fn parse_all() -> Result<Self, clap::Error> {
+        let mut definition = help::first_screen(Self::command());
+        let matches = definition.try_get_matches_from_mut(std::env::args_os())?;
+        Self::from_arg_matches(&matches).map_err(|error| error.format(&mut definition))
     }
 
     /// Parses a command line and defines no other command than the one that it names. The texts of errors are incomplete.
@@ -109,7 +117,10 @@ impl Cli {
 
     /// The command to run, with the global options from before and after its name.
     pub(crate) fn into_invocation(self) -> Invocation {
-        self.command.prepare(self.global)
+        match self.command {
+            Some(command) => command.prepare(self.global),
+            None => Invocation::new(first_screen::FirstScreen {}, self.global),
+        }
     }
 }
 
@@ -245,8 +256,11 @@ mod tests {
             let (one, all) = (Cli::parse_named(line.split(' ')), Cli::try_parse_from(line.split(' ')));
             assert_eq!(format!("{:?}", one.unwrap()), format!("{:?}", all.unwrap()));
         }
+        for line in ["pegboard", "pegboard -q"] {
+            let parsed = Cli::parse_named(line.split(' ')).unwrap();
+            assert!(parsed.command.is_none(), "{line}");
+        }
         for line in [
-            "pegboard",
             "pegboard tolls",
             "pegboard complete",
             "pegboard call",

@@ -38,7 +38,7 @@ macro_rules! commands {
             /// Adds the commands to a parser, which defines their arguments when one of them is named. Help that lists them needs
             /// [`Subcommand::augment_subcommands`](clap::Subcommand::augment_subcommands).
             $visibility fn define_lazily(parent: clap::Command) -> clap::Command {
-                parent.subcommand_required(true)$(.subcommand(
+                parent$(.subcommand(
                     clap::Command::new($word).defer(<$arguments as clap::Args>::augment_args),
                 ))*
             }
@@ -153,7 +153,7 @@ pub(crate) struct Invocation {
 }
 
 impl Invocation {
-    fn new<T: Run + 'static>(command: T, global: Global) -> Self {
+    pub(super) fn new<T: Run + 'static>(command: T, global: Global) -> Self {
         Self {
             global,
             log: T::LOG,

@@ -44,6 +44,7 @@ mod everyday;
 mod find;
 #[cfg(target_os = "linux")]
 mod first_line;
+mod first_screen;
 #[cfg(unix)]
 mod gateway;
 mod generate;

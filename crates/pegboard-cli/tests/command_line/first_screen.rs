@@ -1,0 +1,95 @@
+//! `pegboard` alone: at most fifteen lines about what runs, what needs attention and what to do next.
+
+use pegboard_testkit::{FakeServer, Tool};
+use serde_json::json;
+
+use super::home::Home;
+
+fn fake(name: &str) -> FakeServer {
+    FakeServer::new(name).tool(Tool::new("t").answers_text("hi"))
+}
+
+#[test]
+fn without_a_config_it_names_the_next_step() {
+    let ran = Home::new().run(&[]);
+    assert_eq!(ran.ends_with(0).err, "");
+    insta::assert_snapshot!(ran.out, @r#"
+    no config found: the built-in demo server is used
+
+    next: pegboard init  import the servers of your editors and agents
+
+      pegboard tools             list the tools of all servers
+      pegboard call SERVER.TOOL  call a tool
+      pegboard status            show the state of every server
+      pegboard doctor            find out what is wrong, and how to fix it
+      pegboard help              list the other commands
+    "#);
+}
+
+#[test]
+fn without_a_daemon_it_says_what_is_configured_and_what_is_wrong() {
+    let home = Home::new();
+    let good = home.entry("good", fake("good"), "");
+    let off = home.entry("off", fake("off"), "enabled = false");
+    home.config(&format!(
+        "{good}{off}[servers.github]\nurl = 'https://example.com/mcp'\nauth = {{ bearer = '${{GITHUB_PAT}}' }}\n"
+    ));
+    let ran = home.run(&[]);
+    assert_eq!(ran.ends_with(0).err, "");
+    insta::assert_snapshot!(ran.out, @r"
+    2 servers configured in ~/.config/pegboard/pegboard.toml, none is running
+
+    needs attention:
+      github  variable `GITHUB_PAT` is not set
+
+    next: pegboard doctor github  see what to do about it
+
+      pegboard tools             list the tools of all servers
+      pegboard call SERVER.TOOL  call a tool
+      pegboard status            show the state of every server
+      pegboard doctor            find out what is wrong, and how to fix it
+      pegboard help              list the other commands
+    ");
+    // Nothing was started.
+    assert!(!home.path("good.log").exists());
+    let shown = home.run(&["-o", "json"]).ends_with(0).json();
+    assert_eq!(
+        (
+            &shown["servers"]["configured"],
+            &shown["daemon"],
+            &shown["attention"][0]["of"]
+        ),
+        (&json!(2), &json!(null), &json!("github"))
+    );
+}
+
+#[test]
+fn it_never_has_more_than_fifteen_lines() {
+    let home = Home::new();
+    let broken = |number: usize| format!("[servers.s{number}]\ncommand = 'x'\nargs = ['${{NOT_SET_{number}}}']\n");
+    home.config(&(0..9).map(broken).collect::<String>());
+    let ran = home.run(&[]);
+    ran.ends_with(0)
+        .prints("6 more: pegboard doctor\n")
+        .prints("next: pegboard doctor s0");
+    assert!(ran.out.lines().count() <= 15, "{}", ran.out);
+    home.config("not toml at all [");
+    let ran = home.run(&[]);
+    ran.ends_with(0).prints("cannot be read");
+    assert!(ran.out.lines().count() <= 15, "{}", ran.out);
+}
+
+#[cfg(unix)]
+#[test]
+fn with_a_daemon_it_says_how_many_servers_are_ready() {
+    let home = Home::new();
+    let good = home.entry("good", fake("good"), "");
+    home.config(&format!("{good}[servers.gone]\ncommand = '/does/not/exist'\n"));
+    let _served = super::gateway::Served::start(&home, &[]);
+    home.run(&["tools"]);
+    let ran = home.run(&[]);
+    ran.ends_with(0)
+        .prints("1 of 2 servers ready in the daemon (process ")
+        .prints("  gone  is down: ")
+        .prints("next: pegboard doctor gone");
+}
