@@ -3,6 +3,7 @@
 mod advice;
 mod approval;
 mod arguments;
+mod call_times;
 pub(super) mod elicitation;
 mod function_form;
 mod given;
@@ -13,6 +14,7 @@ mod options;
 mod quoting;
 mod results;
 mod tool_prefix;
+mod unknown_server;
 mod words;
 
 use std::time::Duration;
@@ -27,7 +29,8 @@ use tokio::{sync::mpsc, time::Instant};
 use super::{
     blobs,
     command::Run,
-    context::{Context, Ending, TIMEOUT, cancelled, late},
+    context::{Context, Ending, ServerSource, TIMEOUT, cancelled, late},
+    listing,
     starting::StartingServers,
 };
 use crate::{
@@ -38,6 +41,7 @@ use crate::{
     settings::{self, Settings},
 };
 use advice::Situation;
+use call_times::CallTimes;
 pub(super) use options::Call;
 use tool_prefix::is_of;
 use words::Request;
@@ -66,12 +70,12 @@ impl Run for Call {
         let (mut config, given) = match prepare(&mut context, &settings, &self, &request, problem).await {
             Ok(ready) => ready,
             Err((failure, exit)) => {
-                record_refusal(&settings, &request.tool).await;
+                record_refusal(&settings, &request.tool, failure.kind).await;
                 let mut reply = unanswered(Outcome::Refused(failure));
                 reply.server = settings
                     .find_misconfigured(|server| is_of(&request.tool, server))
                     .cloned();
-                let mut report = results::report(&context.output, &self, &reply);
+                let mut report = results::report(&context.output, &self, &reply, None);
                 report.exit = exit;
                 return context.print(report).await;
             }
@@ -84,10 +88,15 @@ impl Run for Call {
         settings.tell_only_of(named.map(ServerName::as_str));
         settings.announce(&context.output);
         settings.guide(&mut config);
+        let needs_own_servers = self.raise_limit(&mut config);
         let starting = StartingServers::new(&config);
         let what = format!("calling {}", request.tool);
-        let mut servers = context.servers(&settings).await;
+        let mut servers = match needs_own_servers {
+            true => ServerSource { daemon: None },
+            false => context.servers(&settings).await,
+        };
         let mut again = None;
+        let mut times = CallTimes::default();
         let (board, toolset, reply) = loop {
             let user = elicitation::Terminal::new(
                 &context.output,
@@ -106,11 +115,20 @@ impl Run for Call {
             let toolset = board.toolset_with(view);
             let mut events = board.events();
             let (limit, output) = (context.deadline, context.output.clone());
-            let making = Box::pin(make(toolset.clone(), &self, &request, given.clone(), limit, output));
+            let is_in_daemon = servers.daemon.is_some();
+            let making = Box::pin(make(
+                toolset.clone(),
+                &self,
+                &request,
+                given.clone(),
+                limit,
+                output,
+                is_in_daemon,
+            ));
             let reply = match context.work_showing_starts(&starting, &what, &board, making).await {
-                Ending::Done((reply, call)) => {
-                    again = call;
-                    reply
+                Ending::Done(made) => {
+                    (again, times) = (made.again, made.times);
+                    made.reply
                 }
                 Ending::TimeUp => reply_to_unfinished(unanswered, late(), &mut events).await,
                 Ending::Interrupted => reply_to_unfinished(unanswered, cancelled(), &mut events).await,
@@ -153,11 +171,18 @@ impl Run for Call {
             is_late: context.is_late(),
             is_in_daemon: servers.daemon.is_some(),
         };
-        let reply = situation.advise(reply);
-        let mut report = with_warnings(results::report(&context.output, &self, &reply), &problems);
-        if self.time {
-            let is_in_daemon = servers.daemon.is_some();
-            report = report.note(&results::times(&reply, started.elapsed(), is_in_daemon));
+        let mut reply = situation.advise(reply);
+        if !context.output.is_json() {
+            situation.leave_out_schedule(&mut reply);
+            situation.explain_size(&mut reply);
+        }
+        let parts = self.time.then(|| times.finish(&mut reply, started.elapsed()));
+        let mut report = with_warnings(
+            results::report(&context.output, &self, &reply, parts.as_ref()),
+            &problems,
+        );
+        if let Some(parts) = parts.filter(|_| !context.output.is_json()) {
+            report = report.note(&parts.to_string());
         }
         if !context.output.is_json() {
             report = match reply.outcome.kind() {
@@ -184,18 +209,18 @@ fn problems_of_found(settings: &mut Settings, reply: &Reply) -> Vec<String> {
         None => settings.tell_of_all(),
     }
     let problems = settings.problems().filter(|problem| problem.server().is_some());
-    problems.map(ToString::to_string).collect()
+    problems.map(|problem| settings::in_short(&problem.to_string())).collect()
 }
 
 fn with_warnings(report: Report, warnings: &[String]) -> Report {
     warnings.iter().fold(report, |report, warning| report.warning(warning))
 }
 
-/// Leaves a record of a call whose server cannot be used as it is configured. No server is started for it.
-async fn record_refusal(settings: &Settings, tool: &str) {
+/// Leaves a record of a call whose server cannot be used as it is configured, or is none. No server is started for it.
+async fn record_refusal(settings: &Settings, tool: &str, kind: Kind) {
     let Ok(mut config) = settings.config() else { return };
     let is_meant = settings.find_misconfigured(|server| is_of(tool, server)).is_some();
-    if config.audit.is_none() || !is_meant {
+    if config.audit.is_none() || !(is_meant || kind == Kind::UnknownTool) {
         return;
     }
     config.servers.clear();
@@ -264,6 +289,9 @@ async fn prepare(
         failure.diagnosis = settings.config_diagnosis(|server| is_of(&request.tool, server));
         (with_hint(failure, complaint.hint), complaint.exit)
     })?;
+    if let Some(failure) = unknown_server::check(&request.tool, settings, &config) {
+        return Err((failure, Exit::Usage));
+    }
     let problem = problem
         .or_else(|| check_given_once(options, request))
         .or_else(|| check_out(options.out.as_deref()).err())
@@ -295,7 +323,29 @@ fn check_given_once(options: &Call, request: &Request) -> Option<String> {
     (!request.words.is_empty()).then(|| format!("KEY=VALUE and other arguments cannot be used with `{option}`"))
 }
 
-/// Makes the call. Dropping this cancels it. Also returns the call if it is to be repeated.
+impl Call {
+    /// Raises the limit for messages of the servers to that of `--max-bytes`. Returns whether the servers of a daemon, which have the limit of their
+    /// config, cannot be used.
+    fn raise_limit(&self, config: &mut Config) -> bool {
+        let Some(bytes) = self.max_bytes else { return false };
+        let mut is_raised = false;
+        for limits in config.servers.values_mut().map(|server| &mut server.limits) {
+            is_raised |= limits.max_message < bytes;
+            limits.max_message = limits.max_message.max(bytes);
+        }
+        is_raised
+    }
+}
+
+/// A call that was made.
+struct Made {
+    reply: Reply,
+    /// The call, if it is to be repeated.
+    again: Option<Box<ToolCall>>,
+    times: CallTimes,
+}
+
+/// Makes the call. Dropping this cancels it.
 async fn make(
     toolset: Toolset,
     options: &Call,
@@ -303,15 +353,21 @@ async fn make(
     given: Option<Arguments>,
     deadline: Deadline,
     output: Output,
-) -> (Reply, Option<Box<ToolCall>>) {
+    is_in_daemon: bool,
+) -> Made {
     let mut call = ToolCall::new(&request.tool);
+    let mut times = CallTimes::default();
     for (key, value) in &options.meta {
         call = call.meta(key, value.as_str());
     }
     let started = Instant::now();
-    if options.repeat.is_some() {
+    if options.repeat.is_some() || options.time {
         // Its server is started before the first call, which is measured too. The call reports a failure.
         let _ = toolset.tool(&request.tool, deadline.remaining()).await;
+        times.start = started.elapsed();
+    }
+    if options.time {
+        call = times.follow(call, is_in_daemon);
     }
     let mut undeclared = Undeclared::default();
     let call = match (given, &options.text) {
@@ -336,7 +392,11 @@ async fn make(
     if deadline.has_passed() {
         // Finding the tool took all the time there was.
         let reply = Reply::unanswered(call.id, call.name, Outcome::Refused(late()), started.elapsed());
-        return (reply, None);
+        return Made {
+            reply,
+            again: None,
+            times,
+        };
     }
     let again = options.repeat.map(|_| Box::new(call.clone()));
     // Only the newest step is shown, so a short queue is enough.
@@ -347,7 +407,7 @@ async fn make(
     if reply.outcome.kind() != Kind::InvalidArguments || !undeclared.are_forbidden {
         reply.warnings.extend(undeclared.warnings);
     }
-    (reply, again)
+    Made { reply, again, times }
 }
 
 /// The arguments of a call that the tool's schema does not declare.
@@ -402,24 +462,35 @@ async fn show_progress(mut steps: mpsc::Receiver<Progress>, output: Output, tool
     }
 }
 
-/// Adds a warning for each server that was unavailable when an unknown tool was searched.
-fn add_unavailable(board: &Pegboard, settings: &Settings, mut report: Report) -> Report {
+/// Adds a warning about the servers that were unavailable when an unknown tool was looked for.
+fn add_unavailable(board: &Pegboard, settings: &Settings, report: Report) -> Report {
     // Misconfigured servers were reported when the config was loaded.
     let misconfigured = |server: &ServerStatus| settings.loaded.config.misconfigured.contains_key(&server.name);
-    for server in board
-        .status()
-        .servers
-        .into_iter()
-        .filter(|server| !misconfigured(server))
-    {
-        let why = match (&server.last_error, server.state) {
-            (Some(error), _) => &error.message,
-            (None, State::Connecting) => "it is still starting",
-            (None, _) => continue,
-        };
-        report = report.warning(&format!("server `{}` could not be asked: {why}", server.name));
+    let status = board.status();
+    let servers = status.servers.iter().filter(|server| !misconfigured(server));
+    let missing: Vec<&ServerStatus> = servers
+        .filter(|server| server.last_error.is_some() || server.state == State::Connecting)
+        .collect();
+    match missing.as_slice() {
+        [] => report,
+        [one] => {
+            let why = one.last_error.as_ref().map(|error| error.message.as_str());
+            let why = why.unwrap_or("it is still starting");
+            report.warning(&format!("server `{}` could not be asked: {why}", one.name))
+        }
+        missing => {
+            let named = missing.iter().map(|server| match server.state {
+                State::Connecting => format!("`{}` is still starting", server.name),
+                state => format!("`{}` {}", server.name, listing::in_words(state)),
+            });
+            let named: Vec<String> = named.collect();
+            report.warning(&format!(
+                "{} servers could not be asked: {}; `pegboard doctor` says why",
+                named.len(),
+                named.join(", ")
+            ))
+        }
     }
-    report
 }
 
 fn with_hint(failure: Failure, hint: Option<String>) -> Failure {

@@ -1,8 +1,8 @@
 //! What the commands that list share: the listing of prompts and resources, unavailable servers, exit codes, layout.
 
-use std::time::Duration;
+use std::{collections::BTreeMap, time::Duration};
 
-use pegboard::{Config, Failure, Kind, ServerName, State, Toolset, toolset::Unavailable};
+use pegboard::{Config, Failure, Kind, ServerName, State, Toolset, status::BoardStatus, toolset::Unavailable};
 use serde::Serialize;
 use serde_json::Value;
 
@@ -71,7 +71,8 @@ pub(super) async fn run<L: Listed>(mut context: Context<'_>) -> Exit {
                 if report.data.is_empty() && found.unavailable().is_empty() {
                     report = report.warning(&format!("no server that is switched on offers a {}", L::NOUN));
                 }
-                report = add_unavailable(report, found.unavailable(), context.is_late());
+                let own = servers.daemon.is_none().then(|| board.status());
+                report = add_unavailable(report, found.unavailable(), context.is_late(), own.as_ref());
                 let warnings = found.warnings().iter();
                 warnings.fold(report, |report, warning| report.warning(warning))
             }
@@ -107,17 +108,32 @@ pub(super) fn exit(unavailable: &[Unavailable], config: &Config, is_late: bool) 
     }
 }
 
-/// Adds an error for each unavailable server. Misconfigured ones were reported when the config was loaded.
-pub(super) fn add_unavailable(mut report: Report, unavailable: &[Unavailable], is_late: bool) -> Report {
+/// Adds an error for each unavailable server. Misconfigured ones were reported when the config was loaded. `own` has the status of servers that end
+/// with the command: when they would be started again is of no use.
+pub(super) fn add_unavailable(
+    mut report: Report,
+    unavailable: &[Unavailable],
+    is_late: bool,
+    own: Option<&BoardStatus>,
+) -> Report {
     for server in unavailable.iter().filter(|server| !is_misconfigured(server)) {
         // The server is stopped when the command ends, so its own hint to retry would not help.
         let hint = match is_late && server.state == State::Connecting {
             true => Some(TIMEOUT),
             false => server.hint.as_deref(),
         };
-        report = report.error(&message(server), hint);
+        let (name, state) = (&server.server, in_words(server.state));
+        let why = own.and_then(|own| error_alone(own, server)).unwrap_or(&server.error);
+        report = report.error(&format!("server `{name}` {state}: {why}"), hint);
     }
     report
+}
+
+/// The error of a server without when it is started again.
+fn error_alone<'a>(status: &'a BoardStatus, server: &Unavailable) -> Option<&'a str> {
+    let row = status.servers.iter().find(|row| row.name == server.server)?;
+    let message = &row.last_error.as_ref()?.message;
+    server.error.starts_with(message.as_str()).then_some(message)
 }
 
 /// The failure of a command that needs an unavailable server.
@@ -153,20 +169,24 @@ pub(super) fn is_misconfigured(server: &Unavailable) -> bool {
     matches!(server.state, State::Misconfigured | State::PendingTrust)
 }
 
-/// One section per server: its name and the number of its items, then `body`. The items must be sorted by server.
+/// One section per server: its name and the number of its items, then `body`. The items must be sorted by server. `all` has how many items of each
+/// server there are, if some of them are left out.
 pub(super) fn sections<T>(
     items: &[T],
     noun: &str,
+    all: &BTreeMap<ServerName, usize>,
     server: impl Fn(&T) -> &ServerName,
     body: impl Fn(&[T]) -> String,
 ) -> String {
     let paint = Paint::detect(&std::io::stdout());
     let section = |group: &[T]| {
-        let count = match group.len() {
-            1 => format!("1 {noun}"),
-            many => format!("{many} {noun}s"),
+        let name = server(&group[0]);
+        let count = match (group.len(), all.get(name)) {
+            (few, Some(all)) if few < *all => format!("{few} of {all} {noun}s"),
+            (1, _) => format!("1 {noun}"),
+            (many, _) => format!("{many} {noun}s"),
         };
-        let name = paint.bold(server(&group[0]).as_str());
+        let name = paint.bold(name.as_str());
         format!("{name} ({count})\n{}", body(group))
     };
     let groups = items.chunk_by(|a, b| server(a) == server(b));

@@ -195,7 +195,7 @@ async fn finish(context: &mut Context<'_>, board: &Pegboard, compared: Compared,
                 Ending::Done(true) => {}
                 Ending::Done(false) => {
                     let report = empty(&output, Exit::Refused, &PinsDocument::default());
-                    return report.error("you did not say yes, so nothing is pinned", None);
+                    return report.error("not confirmed, so nothing is pinned", None);
                 }
                 Ending::TimeUp => return time_up(&output, &PinsDocument::default()),
                 Ending::Interrupted => return interruption_report(&output, &PinsDocument::default()),
@@ -327,11 +327,11 @@ fn report_changes(
     if work != (Work::Accept { asks: true }) {
         report.data = texts(changes);
     }
-    report = listing::add_unavailable(report, document.unavailable, context.is_late());
+    report = listing::add_unavailable(report, document.unavailable, context.is_late(), None);
     match (work, changes.len()) {
-        (Work::Show { .. }, 0) => report.hint("every definition is as it was pinned"),
+        (Work::Show { .. }, 0) => report.hint("no definition differs from its pin"),
         (Work::Show { .. }, _) => report.hint("`pegboard pins accept SERVER[.TOOL]` accepts what is shown"),
-        (Work::Accept { .. }, 0) => report.hint("there was nothing to accept: every definition is as it was pinned"),
+        (Work::Accept { .. }, 0) => report.hint("there was nothing to accept: no definition differs from its pin"),
         (Work::Accept { .. }, 1) => report.hint("accepted 1 definition"),
         (Work::Accept { .. }, count) => report.hint(&format!("accepted {count} definitions")),
     }

@@ -1,6 +1,6 @@
 //! `pegboard prompts`: lists prompts, or gets one with its arguments filled in.
 
-use std::{fmt::Write as _, time::Duration};
+use std::{collections::BTreeMap, fmt::Write as _, time::Duration};
 
 use clap::Args;
 use pegboard::{
@@ -80,6 +80,7 @@ impl Listed for PromptListing {
         listing::sections(
             &self.prompts,
             Self::NOUN,
+            &BTreeMap::new(),
             |prompt| &prompt.server,
             |prompts| {
                 let mut table = Table::with_indent(2);

@@ -1,6 +1,6 @@
 //! `pegboard resources`: lists resources and resource templates, or reads a resource.
 
-use std::{fmt::Write as _, io::IsTerminal as _, path::PathBuf, time::Duration};
+use std::{collections::BTreeMap, fmt::Write as _, io::IsTerminal as _, path::PathBuf, time::Duration};
 
 use clap::Args;
 use pegboard::{
@@ -77,6 +77,7 @@ impl Listed for ResourceListing {
         listing::sections(
             &all,
             Self::NOUN,
+            &BTreeMap::new(),
             |resource| &resource.server,
             |resources| {
                 let mut table = Table::with_indent(2);

@@ -5,9 +5,12 @@ mod example;
 mod explain;
 mod pattern;
 mod schema_text;
-mod spelling;
+pub(super) mod spelling;
 
-use std::{collections::BTreeSet, fmt::Write as _};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fmt::Write as _,
+};
 
 use clap::{
     Args,
@@ -16,6 +19,7 @@ use clap::{
 use pegboard::{
     Config, ListedTool, Listing, Provider, ServerName, State, View,
     catalog::ListWarning,
+    status::BoardStatus,
     toolset::{ServerCost, Unavailable},
 };
 use serde::Serialize;
@@ -36,6 +40,9 @@ use pattern::Pattern;
 
 /// How many tools a search shows at most.
 const SEARCHED: usize = 10;
+
+/// How many warnings are told in full.
+const TOLD: usize = 3;
 
 /// List tools
 #[derive(Debug, Args)]
@@ -123,8 +130,8 @@ impl Run for Tools {
                 // Servers that the pattern cannot mean are not missed.
                 let is_meant = |server: &Unavailable| named.is_empty() || named.contains(&server.server);
                 found.unavailable.retain(is_meant);
-                if servers.daemon.is_none() {
-                    let status = board.status();
+                let own = servers.daemon.is_none().then(|| board.status());
+                if let Some(status) = &own {
                     for server in &mut found.unavailable {
                         let row = status.servers.iter().find(|row| row.name == server.server);
                         let error = row.and_then(|row| row.last_error.as_ref());
@@ -141,10 +148,10 @@ impl Run for Tools {
                 }
                 if self.cost {
                     let report = costs(&context, &toolset.cost(), exit);
-                    let report = listing::add_unavailable(report, &found.unavailable, context.is_late());
+                    let report = listing::add_unavailable(report, &found.unavailable, context.is_late(), own.as_ref());
                     return context.close(&board, report).await;
                 }
-                show(&context, &self, &settings, found, &known, exit)
+                show(&context, &self, &settings, found, &known, exit, own.as_ref())
             }
         };
         context.close(&board, report).await
@@ -202,8 +209,13 @@ fn show(
     mut listing: Listing,
     known: &BTreeSet<String>,
     mut exit: Exit,
+    own: Option<&BoardStatus>,
 ) -> Report {
     let found = listing.tools.len();
+    let mut all: BTreeMap<ServerName, usize> = BTreeMap::new();
+    for listed in &listing.tools {
+        *all.entry(listed.tool.server.clone()).or_default() += 1;
+    }
     let mut explained = None;
     let unknown = explain_unknown(options, settings, &listing.tools);
     if let Some(text) = &options.pattern {
@@ -243,7 +255,7 @@ fn show(
                         has_schemas: options.schema,
                         has_signatures: options.signatures,
                     };
-                    text(tools, style)
+                    text(tools, &all, style)
                 }
             };
             report
@@ -251,10 +263,19 @@ fn show(
     };
     // Our own document contains unavailable servers and warnings; a provider's array and the text do not.
     if !is_in_document {
-        report = listing::add_unavailable(report, unavailable, context.is_late());
+        report = listing::add_unavailable(report, unavailable, context.is_late(), own);
     }
-    for warning in warnings.iter().filter(|_| !is_in_document) {
-        report = report.warning(warning);
+    let told = match context.output.verbose {
+        0 if warnings.len() > TOLD + 1 => TOLD,
+        _ => warnings.len(),
+    };
+    if !is_in_document {
+        report = warnings[..told]
+            .iter()
+            .fold(report, |report, warning| report.warning(warning));
+        if told < warnings.len() {
+            report = report.note(&format!("{} more warnings: pegboard tools -v", warnings.len() - told));
+        }
     }
     match unknown.filter(|_| !is_in_document) {
         Some((message, hint)) => report.error(&message, Some(&hint)),
@@ -376,7 +397,7 @@ struct Style {
 }
 
 /// The tools by server, one line each; with `-v` with their arguments. With a provider they have the names that its models see.
-fn text(tools: &[ListedTool], style: Style) -> String {
+fn text(tools: &[ListedTool], all: &BTreeMap<ServerName, usize>, style: Style) -> String {
     let width = output::width();
     if style.is_ranked {
         let mut table = Table::with_indent(0);
@@ -412,7 +433,7 @@ fn text(tools: &[ListedTool], style: Style) -> String {
         }
         text + &table.render(width)
     };
-    listing::sections(tools, "tool", |listed| &listed.tool.server, section)
+    listing::sections(tools, "tool", all, |listed| &listed.tool.server, section)
 }
 
 fn signature(name: &str, listed: &ListedTool) -> String {

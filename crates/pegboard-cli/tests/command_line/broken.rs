@@ -131,7 +131,19 @@ fn one_bad_server_of_three_does_not_hide_the_others() {
     assert_eq!(home.run(&["call", "a.t"]).ends_with(0).out, "fine\n");
     home.run(&["call", "b.t"]).ends_with(3).says("no database");
     let unknown = home.run(&["call", "nobody_has_this"]);
-    unknown.ends_with(2).says("warning: server `b` could not be asked: ");
+    unknown
+        .ends_with(2)
+        .says("warning: server `b` could not be asked: ");
+    let also_bad = home.server(
+        "d",
+        fake().fault(Fault::ExitsAtStart {
+            code: 1,
+            stderr: "no disk".into(),
+        }),
+    );
+    home.run(&["call", "nobody_has_this", &also_bad])
+        .ends_with(2)
+        .says("warning: 2 servers could not be asked: `b` is down, `d` is down; `pegboard doctor` says why\n");
     for name in ["a", "b", "c"] {
         home.assert_gone(name);
     }

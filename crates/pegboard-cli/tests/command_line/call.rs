@@ -146,9 +146,10 @@ fn an_unknown_tool_is_answered_with_names_that_come_close() {
     let home = Home::new();
     let server = home.server("fx", fake());
     let ran = home.run(&["call", "fx.ecko", &server]);
-    ran.ends_with(2)
-        .says("error: there is no tool `fx.ecko`. The closest names are `fx.echo`.")
-        .says("Available servers: fx.\nhint: did you mean `fx.echo`?");
+    assert_eq!(
+        ran.ends_with(2).err,
+        "error: there is no tool `fx.ecko`\nhint: did you mean `fx.echo`? `pegboard tools fx` lists its tools\n"
+    );
     let json = home
         .run(&["call", "fx.ecko", "-o", "json", &server])
         .ends_with(2)
@@ -157,6 +158,44 @@ fn an_unknown_tool_is_answered_with_names_that_come_close() {
         (&json["status"], &json["outcome"]["kind"]),
         (&json!("refused"), &json!("unknown_tool"))
     );
+    // A model is told what there is.
+    let text = json["text"].as_str().unwrap();
+    assert!(
+        text.contains("The closest names are `fx.echo`.") && text.contains("Available servers: fx."),
+        "{text}"
+    );
+}
+
+#[test]
+fn a_misspelt_tool_asks_only_its_own_server() {
+    let home = Home::new();
+    let (one, two) = (home.server("one", fake()), home.server("two", fake()));
+    let ran = home.run(&["call", "one.ecko", &one, &two]);
+    assert_eq!(
+        ran.ends_with(2).err,
+        "error: there is no tool `one.ecko`\nhint: did you mean `one.echo`? `pegboard tools one` lists its tools\n"
+    );
+    assert!(!home.path("two.log").exists(), "the other server was started");
+}
+
+#[test]
+fn a_misspelt_server_starts_none() {
+    let home = Home::new();
+    let (one, two) = (home.server("github", fake()), home.server("two", fake()));
+    for name in ["githb.echo", "githb__echo"] {
+        let ran = home.run(&["call", name, &one, &two]);
+        assert_eq!(
+            ran.ends_with(2).err,
+            "error: there is no server `githb`\nhint: did you mean `github.echo`? `pegboard tools github` lists its tools\n"
+        );
+    }
+    home.run(&["call", "nothing.echo", &one, &two])
+        .ends_with(2)
+        .says("error: there is no server `nothing`\nhint: `pegboard list` lists the servers");
+    assert!(!home.path("github.log").exists() && !home.path("two.log").exists());
+    // Other styles of the name are understood.
+    home.run(&["call", "functions.GitHub__echo", "n=1", &one, &two])
+        .ends_with(0);
 }
 
 #[test]

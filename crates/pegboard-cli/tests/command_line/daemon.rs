@@ -70,7 +70,17 @@ fn all_commands_use_the_one_process_of_the_daemon() {
     );
     home.run(&["call", "fx.read", "--time"])
         .ends_with(0)
-        .says(" ms in all, through the daemon\n");
+        .says(", queue 0.0, server ");
+    let timed = home
+        .run(&["call", "fx.read", "--time", "-o", "json"])
+        .ends_with(0)
+        .json();
+    let part = |key: &str| timed["times"][key].as_f64().unwrap();
+    assert!(
+        part("server_ms") > 0.0 && part("server_ms") < part("total_ms"),
+        "{timed}"
+    );
+    assert!(timed.get("meta").is_none(), "{timed}");
     home.run(&["tools"]).ends_with(0).prints("fx.read");
     home.run(&["resources"]).ends_with(0);
     home.run(&["prompts"]).ends_with(0);

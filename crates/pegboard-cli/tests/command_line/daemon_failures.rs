@@ -54,7 +54,7 @@ fn untimed(text: &str) -> String {
     // The daemon logs itself what happens to its servers.
     let lines = text
         .split_inclusive('\n')
-        .filter(|line| !line.starts_with("warning: supervisor server="));
+        .filter(|line| !line.starts_with("warning: server `fx`: the "));
     let mut untimed = String::new();
     for c in lines.flat_map(str::chars) {
         match c {
@@ -66,6 +66,10 @@ fn untimed(text: &str) -> String {
     untimed
         .replace("down for # s; ", "")
         .replace("next try in # s", "it is being tried again")
+        // Without a daemon, nothing starts the server again after the command.
+        .replace(" (it is being tried again)", "")
+        .replace(" (the next call starts it again)", "")
+        .replace(" (a call starts it again in # s)", "")
         .replace("within # ms", "within # s")
         .replace("within #.# s", "within # s")
 }

@@ -45,7 +45,7 @@ fn tools_are_listed_by_server_with_the_first_line_of_their_description() {
     "#);
     let ran = home.run(&[&one, &two, "tools", "-v", "two*add"]);
     insta::assert_snapshot!(ran.ends_with(0).out, @r#"
-    two (1 tool)
+    two (1 of 2 tools)
       two.add  Adds numbers.
           a  integer       required  the first
           b  integer|null  optional
@@ -280,4 +280,45 @@ fn the_cost_of_all_tools_is_not_asked_for_together_with_a_part_of_them() {
             .ends_with(2)
             .says("cannot be used with");
     }
+}
+
+#[cfg(unix)]
+#[test]
+fn every_command_counts_the_same_tools() {
+    let home = Home::new();
+    let tools = ["a", "b", "c", "delete_a", "delete_b"];
+    let fake = tools.iter().fold(FakeServer::new("fx"), |fake, tool| {
+        fake.tool(Tool::new(*tool).answers_text("done"))
+    });
+    home.config(&home.entry("fx", fake, "deny = ['delete_*']"));
+    let counts = |more: &[&str]| {
+        home.run(&[&["tools"], more].concat())
+            .ends_with(0)
+            .prints("fx (3 tools)\n");
+        let cost = home
+            .run(&[&["tools", "--cost", "-o", "json"], more].concat())
+            .ends_with(0)
+            .json();
+        assert_eq!(cost["servers"][0]["tools"], 3);
+        let status = home.run(&[&["status"], more].concat());
+        status.ends_with(0).prints("  3 of 5  ");
+        let json = home
+            .run(&[&["status", "-o", "json"], more].concat())
+            .ends_with(0)
+            .json();
+        assert_eq!(
+            (&json["servers"][0]["tools"], &json["servers"][0]["hidden"]),
+            (&json!(3), &json!(2))
+        );
+        home.run(&[&["tools", "fx.b"], more].concat())
+            .ends_with(0)
+            .prints("fx.b\n");
+        home.run(&[&["tools", "*.b"], more].concat())
+            .ends_with(0)
+            .prints("fx (1 of 3 tools)\n");
+    };
+    counts(&["--no-daemon"]);
+    let served = super::gateway::Served::start(&home, &[]);
+    served.has_tool("fx__a");
+    counts(&[]);
 }

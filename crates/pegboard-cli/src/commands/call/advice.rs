@@ -2,10 +2,11 @@
 
 use pegboard::{
     Config, Failure, Kind, Outcome, Reply, State,
+    diagnosis::{Code, Diagnosis},
     status::{LastError, ServerStatus},
 };
 
-use super::tool_prefix::is_of;
+use super::{options::size_text, tool_prefix::is_of};
 use crate::{commands::needed_variables, settings::Settings};
 
 /// What is known about a refused call.
@@ -61,11 +62,42 @@ impl Situation<'_> {
             failure.kind = advice.kind.unwrap_or(failure.kind);
             if let Some(message) = advice.message {
                 failure.message = message;
-                failure.advice = None;
+                (failure.advice, failure.for_models) = (None, None);
             }
             failure.hint = advice.hint;
         }
         reply
+    }
+
+    /// Says for a person how a result is had that was larger than the limit. The text for models says to ask for less.
+    pub(super) fn explain_size(&self, reply: &mut Reply) {
+        let server = reply.server.as_ref().and_then(|name| self.config.servers.get(name));
+        let (Outcome::Lost(failure), Some(server)) = (&mut reply.outcome, server) else {
+            return;
+        };
+        let is_it = |diagnosis: &Diagnosis| diagnosis.code == Code::AnswerTooLarge;
+        if failure.diagnosis.as_deref().is_some_and(is_it) {
+            failure.message = format!(
+                "the result of {} is larger than {} and was discarded; the call may have run",
+                reply.name,
+                size_text(server.limits.max_message)
+            );
+            failure.hint =
+                Some("`--max-bytes 64MiB` takes a larger result, `--out FILE` writes it to a file".to_owned());
+        }
+    }
+
+    /// Leaves out for a person when the server is started again: it ends with the command, unless it is in the daemon.
+    pub(super) fn leave_out_schedule(&self, reply: &mut Reply) {
+        if self.is_in_daemon {
+            return;
+        }
+        let error = self.error_of(reply).map(|error| error.message.clone());
+        if let (Some(error), Outcome::Refused(failure)) = (error, &mut reply.outcome)
+            && let Some(at) = failure.message.find(&error)
+        {
+            failure.message.truncate(at + error.len());
+        }
     }
 
     /// The last error of the server that a call was for.
@@ -88,8 +120,11 @@ fn still_starting(situation: &Situation<'_>, reply: &Reply, failure: &Failure) -
     let message = match starting.as_slice() {
         _ if !situation.is_late || !is_without_server => return None,
         [] => return None,
-        [one] => format!("server {one} was still starting when the time was up"),
-        more => format!("servers {} were still starting when the time was up", more.join(", ")),
+        [one] => format!("server {one} was still starting when the timeout passed"),
+        more => format!(
+            "servers {} were still starting when the timeout passed",
+            more.join(", ")
+        ),
     };
     let mut servers = situation.servers.iter();
     let is_named = servers.any(|server| is_of(&reply.asked, server.name.as_str()));

@@ -33,6 +33,9 @@ pub(crate) struct Call {
     /// Cut a long result to this size, such as 48KiB
     #[arg(long, value_name = "SIZE", value_parser = size)]
     pub(super) max_result: Option<usize>,
+    /// Take a result of up to this size; 8MiB without it
+    #[arg(long, value_name = "SIZE", value_parser = message_size)]
+    pub(super) max_bytes: Option<usize>,
     /// Save images, audio and binary resources here
     #[arg(long, value_name = "DIR")]
     pub(super) save: Option<PathBuf>,
@@ -42,7 +45,7 @@ pub(crate) struct Call {
     /// Do not show images at the terminal
     #[arg(long)]
     pub(super) no_images: bool,
-    /// Say how long the call took
+    /// Say how long the call took, and where the time went
     #[arg(long)]
     pub(super) time: bool,
     /// Make the call this often, and show its latencies
@@ -52,6 +55,26 @@ pub(crate) struct Call {
     #[arg(long, value_name = "N", default_value_t = 1, hide_default_value = true, requires = "repeat",
           value_parser = clap::value_parser!(u32).range(1..=1000))]
     pub(super) concurrent: u32,
+}
+
+/// The size of a message, within the limits of the setting `max_message`.
+fn message_size(text: &str) -> Result<usize, &'static str> {
+    let bytes = pegboard::config::parse_size(text).and_then(|bytes| usize::try_from(bytes).ok());
+    bytes
+        .filter(|bytes| (1024..=1 << 30).contains(bytes))
+        .ok_or("write a size from 1KiB to 1GiB, such as 64MiB")
+}
+
+/// A size in its largest whole unit.
+pub(super) fn size_text(bytes: usize) -> String {
+    let units = [("GiB", 30), ("MiB", 20), ("KiB", 10)];
+    let whole = units
+        .iter()
+        .find(|(_, shift)| bytes >= 1 << shift && bytes.is_multiple_of(1 << shift));
+    match whole {
+        Some((unit, shift)) => format!("{}{unit}", bytes >> shift),
+        None => format!("{bytes} bytes"),
+    }
 }
 
 fn size(text: &str) -> Result<usize, &'static str> {

@@ -1,12 +1,13 @@
 //! The report of one call: text, JSON, raw bytes, saved files, images at the terminal.
 
-use std::{fmt::Write as _, io::IsTerminal as _, time::Duration};
+use std::{fmt::Write as _, io::IsTerminal as _};
 
 use pegboard::{Answer, Content, Outcome, Reply};
 use serde_json::{Value, json};
 
 use super::{
     super::blobs::{self, Blob},
+    call_times::TimeParts,
     options::Call,
 };
 use crate::{
@@ -15,17 +16,22 @@ use crate::{
 };
 
 /// The report of a reply, after its binary parts were saved as the options say.
-pub(super) fn report(output: &Output, options: &Call, reply: &Reply) -> Report {
+pub(super) fn report(output: &Output, options: &Call, reply: &Reply, times: Option<&TimeParts>) -> Report {
     let exit = Exit::from_outcome(&reply.outcome);
     let (saved, problem) = save(options, reply);
     let damaged = damage_warning(options, reply);
     if output.is_json() {
         let exit = if problem.is_some() { Exit::Unavailable } else { exit };
-        let report = if saved.is_empty() {
+        let report = if saved.is_empty() && times.is_none() {
             Report::json(exit, reply)
         } else {
             let mut document = json!(reply);
-            document["saved"] = json!(saved);
+            if !saved.is_empty() {
+                document["saved"] = json!(saved);
+            }
+            if let Some(times) = times {
+                document["times"] = json!(times);
+            }
             Report::json(exit, &document)
         };
         let report = damaged.iter().fold(report, |report, warning| report.warning(warning));
@@ -181,21 +187,6 @@ fn damage_warning(options: &Call, reply: &Reply) -> Option<String> {
             "{count} parts of the result were not saved: their data is not valid base64"
         )),
     }
-}
-
-/// The line of `--time`: the call itself, its wait in the queue, and all of it with the start of servers, unless a daemon has started them.
-pub(super) fn times(reply: &Reply, whole: Duration, is_in_daemon: bool) -> String {
-    let millis = |duration: Duration| duration.as_secs_f64() * 1000.0;
-    let with = match is_in_daemon {
-        true => "in all, through the daemon",
-        false => "with the start of its server",
-    };
-    format!(
-        "the call took {:.1} ms, {:.1} ms of them in the queue; {:.1} ms {with}",
-        millis(reply.latency),
-        millis(reply.queued),
-        millis(whole),
-    )
 }
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
 //! The name that a misspelt one probably means.
 
 /// The most similar of the names, if one is close enough.
-pub(super) fn find_nearest<'a>(wrong: &str, names: impl Iterator<Item = &'a str>) -> Option<&'a str> {
+pub(in crate::commands) fn find_nearest<'a>(wrong: &str, names: impl Iterator<Item = &'a str>) -> Option<&'a str> {
     let wrong = wrong.to_lowercase();
     let most = (wrong.chars().count() / 3).clamp(1, 3);
     let near = names.map(|name| (strsim::levenshtein(&wrong, &name.to_lowercase()), name));

@@ -257,9 +257,48 @@ fn a_call_tells_how_long_it_took() {
     let server = home.server("fx", fake());
     home.run(&["call", "fx.plain", "--time", &server])
         .ends_with(0)
-        .says("the call took ")
-        .says(" of them in the queue")
-        .says(" ms with the start of its server\n");
+        .says(" ms: start ")
+        .says(", queue 0.")
+        .says(", server ")
+        .says(", pegboard ");
+    let shown = home.run(&["call", "fx.plain", "--time", "-o", "json", &server]);
+    let times = &shown.ends_with(0).json()["times"];
+    let part = |key: &str| times[key].as_f64().unwrap_or(-1.0);
+    let parts = ["start_ms", "queued_ms", "server_ms", "own_ms"].map(part);
+    assert!(parts.iter().all(|part| *part >= 0.0), "{times}");
+    assert!((parts.iter().sum::<f64>() - part("total_ms")).abs() < 0.01, "{times}");
+    assert!(part("start_ms") > 0.0 && part("server_ms") > 0.0, "{times}");
+}
+
+#[test]
+fn a_result_over_the_limit_is_had_with_an_option() {
+    const SIZE: usize = 9 << 20;
+    let home = Home::new();
+    let big = FakeServer::new("fx").tool(Tool::new("big").answers_text("x".repeat(SIZE)));
+    let server = home.server("fx", big);
+    home.run(&["call", "fx.big", &server])
+        .ends_with(3)
+        .says("the result of fx.big is larger than 8MiB")
+        .says("`--max-bytes 64MiB`");
+    let file = home.path("big.txt");
+    let args = [
+        "call",
+        "fx.big",
+        "--max-bytes",
+        "16MiB",
+        "--out",
+        file.to_str().unwrap(),
+        &server,
+    ];
+    let ran = home.run(&args);
+    assert_eq!((ran.ends_with(0).out.as_str(), ran.err.as_str()), ("", ""));
+    assert_eq!(fs::metadata(&file).unwrap().len(), SIZE as u64 + 1);
+    home.run(&["call", "fx.big", "--max-bytes", "9MB", &server])
+        .ends_with(3)
+        .says("larger than 9");
+    home.run(&["call", "fx.big", "--max-bytes", "2GiB", &server])
+        .ends_with(2)
+        .says("write a size from 1KiB to 1GiB");
 }
 
 #[test]
