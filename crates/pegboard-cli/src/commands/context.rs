@@ -224,7 +224,7 @@ pub(super) fn with_complaint(report: Report, complaint: &Complaint) -> Report {
 }
 
 const INTERRUPTED: &str = "interrupted";
-const TIME_UP: &str = "the time was up";
+const TIME_UP: &str = "the timeout passed";
 /// The hint for everything that `--timeout` ended.
 pub(super) const TIMEOUT: &str = "`--timeout` sets the limit of the whole command";
 

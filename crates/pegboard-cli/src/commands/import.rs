@@ -159,7 +159,7 @@ async fn agree(context: &mut Context<'_>, plan: &mut Plan) -> Result<(), Exit> {
         Ending::Done(true) => Ok(()),
         Ending::Done(false) => {
             let complaint = Complaint {
-                message: "you did not say yes, so nothing is written".to_owned(),
+                message: "not confirmed, so nothing is written".to_owned(),
                 hint: None,
                 exit: Exit::Refused,
             };

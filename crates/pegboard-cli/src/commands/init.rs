@@ -30,7 +30,7 @@ use crate::{
 /// The name of Pegboard's entry in hosts.
 const NAME: &str = "pegboard";
 
-/// Set Pegboard up: import servers, and enter it in hosts
+/// Set Pegboard up: import servers, enter it in hosts
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  pegboard init\n  pegboard init --yes")]
 pub(crate) struct Init {
@@ -304,7 +304,7 @@ fn next(plan: &Plan, unset: &BTreeMap<String, Vec<String>>) -> String {
     });
     let commands = match has_servers {
         true => [
-            ("pegboard doctor", "checks every server and says how to mend it"),
+            ("pegboard doctor", "checks every server and says how to fix it"),
             ("pegboard tools", "lists the tools of all servers"),
             ("pegboard call SERVER.TOOL key=value", "calls one"),
         ],

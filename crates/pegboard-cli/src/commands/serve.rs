@@ -168,7 +168,7 @@ impl Run for Serve {
         let report = tokio::select! {
             biased;
             () = context.signals.heard() => Report::new(Exit::Done),
-            () = limit(context.global.timeout) => Report::new(Exit::Timeout).error("the time was up", Some(TIMEOUT)),
+            () = limit(context.global.timeout) => Report::new(Exit::Timeout).error("the timeout passed", Some(TIMEOUT)),
             served = &mut serving => match served {
                 Ok(()) => Report::new(Exit::Done),
                 Err(error) => Report::new(Exit::Usage).error(&error.to_string(), None),

@@ -215,7 +215,7 @@ async fn ask(output: &Output) -> Result<(), Complaint> {
     }
     match agreement::agrees(output, "Approve this?").await {
         true => Ok(()),
-        false => Err(refused("you did not say yes, so nothing is approved", None)),
+        false => Err(refused("not confirmed, so nothing is approved", None)),
     }
 }
 

@@ -56,7 +56,7 @@ fn every_command_does_without_a_daemon_that_ends_after_its_hello() {
         (&["resources", "read", "a://b"], "its text", "the daemon has ended"),
         (&["prompts"], "greet", "the daemon has ended"),
         (&["prompts", "get", "greet"], "hello there", "the daemon has ended"),
-        (&["status"], "ready", "the daemon has no status"),
+        (&["status"], "ready", "the daemon did not report its status"),
     ] {
         let _ = fs::remove_file(&socket);
         let listener = UnixListener::bind(&socket).unwrap();

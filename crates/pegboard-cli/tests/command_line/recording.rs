@@ -201,7 +201,7 @@ fn the_wait_for_a_recording_from_a_pipe_ends_at_the_deadline() {
     pipe(&home);
     home.run(&["replay", "pipe", "--timeout", "100ms"])
         .ends_with(124)
-        .says("the time was up");
+        .says("the timeout passed");
 }
 
 #[cfg(target_os = "linux")]

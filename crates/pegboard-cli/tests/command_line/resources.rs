@@ -201,7 +201,7 @@ fn programs_get_a_document_also_when_the_time_is_up() {
         assert_eq!((&json[key], &json["error"]["kind"]), (&Value::Null, &json!("timeout")));
         let ran = home.run(&[&command[..], &["--timeout", "2s", &fx]].concat());
         ran.ends_with(124)
-            .says("the time was up")
+            .says("the timeout passed")
             .says("`--timeout` sets the limit");
         assert_eq!(ran.out, "");
     }

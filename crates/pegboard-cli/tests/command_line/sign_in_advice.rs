@@ -149,7 +149,7 @@ async fn a_login_without_a_terminal_or_a_display_names_the_option_that_reads_its
         .stderr(Stdio::piped());
     Ran::end_of(command.spawn().unwrap())
         .ends_with(124)
-        .says("Use `pegboard login fx --no-browser`");
+        .says("Run `pegboard login fx --no-browser`");
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -143,7 +143,7 @@ async fn an_interrupted_sign_in_leaves_nothing() {
 async fn a_sign_in_ends_with_its_time_and_needs_its_port() {
     let site = Site::new().await;
     let late = site.home.run(&["login", "fx", "--no-browser", "--timeout", "4"]);
-    late.ends_with(124).says("the time was up");
+    late.ends_with(124).says("the timeout passed");
 
     let taken = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = taken.local_addr().unwrap().port();

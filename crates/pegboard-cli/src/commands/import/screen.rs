@@ -100,9 +100,10 @@ pub(in crate::commands) fn warnings(plan: &Plan, is_written: bool) -> Vec<String
         .collect();
     if !holders.is_empty() {
         warnings.push(format!(
-            "the secrets of {} are in {} as they were; only you can read it. `${{VAR}}` or `${{keyring:SERVICE/USER}}` keeps them out of files",
-            holders.join(", "),
+            "{} now has the secrets of {} in clear text, readable only by you; to keep them out of the file, write `${{VARIABLE}}` or \
+             `${{keyring:SERVICE/USER}}` in place of each",
             plan.file.display(),
+            holders.join(", "),
         ));
     }
     warnings

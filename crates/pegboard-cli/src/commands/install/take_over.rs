@@ -117,7 +117,7 @@ async fn agree(context: &mut Context<'_>, plan: &mut Plan) -> Result<(), Stop> {
     match context.work(asked).await {
         Ending::Done(true) => Ok(()),
         Ending::Done(false) => Err(Stop::Complaint(Complaint {
-            message: "you did not say yes, so nothing is changed".to_owned(),
+            message: "not confirmed, so nothing is changed".to_owned(),
             hint: None,
             exit: Exit::Refused,
         })),

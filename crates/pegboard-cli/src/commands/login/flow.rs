@@ -106,14 +106,13 @@ impl Flow<'_> {
 
     /// Asks for the address that the browser ends at.
     fn ask(&self, callback: &Callback, reads_stdin: bool) {
-        let elsewhere = "If the browser is on another machine, its last page cannot be reached.";
         self.output.say(&match reads_stdin {
             true => format!(
-                "{elsewhere} Copy the address of that page, which begins with\n{}, and paste it here: ",
+                "Browser on another machine? Its last page does not load: copy that page's address\n({}…) and paste it here: ",
                 callback.uri()
             ),
             false => format!(
-                "{elsewhere} Use `{} --no-browser` then, which reads the address of that page from its input.\n",
+                "Browser on another machine? Run `{} --no-browser` and paste the address of its last page.\n",
                 command_of(self.options)
             ),
         });

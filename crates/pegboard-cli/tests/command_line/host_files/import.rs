@@ -30,7 +30,7 @@ fn imported_servers_are_in_the_config_and_only_the_user_can_read_it() {
     let home = Home::new();
     home.write(".claude.json", CLAUDE);
     let ran = home.run(&["import", "--yes"]);
-    ran.ends_with(0).says("the secrets of github are in");
+    ran.ends_with(0).says("now has the secrets of github in clear text");
     assert!(!ran.out.contains("ghp_0123456789"), "{ran:?}");
     let file = home.path(".config/pegboard/pegboard.toml");
     assert_eq!(fs::metadata(file).unwrap().permissions().mode() & 0o777, 0o600);
@@ -171,7 +171,7 @@ fn an_import_whose_time_is_up_writes_nothing() {
     home.write(".claude.json", &many(300));
     home.run(&["import", "--yes", "--timeout", "1ms"])
         .ends_with(124)
-        .says("the time was up");
+        .says("the timeout passed");
     assert!(!home.path(".config/pegboard/pegboard.toml").exists());
 }
 

@@ -82,7 +82,7 @@ fn the_wait_for_another_process_ends_at_the_deadline() {
     let other = edit_of_another_process(&home);
     home.run(&["--timeout", "100ms", "add", "a", "--", "true"])
         .ends_with(124)
-        .says("the time was up")
+        .says("the timeout passed")
         .says("another process is editing files");
     drop(other);
     assert_eq!(read(&home, USER), "");
@@ -124,7 +124,7 @@ fn settings_from_a_pipe_that_has_no_writer_or_from_a_device_without_an_end_are_r
     assert!(made.success());
     home.run(&["add-json", "a", "@pipe", "--timeout", "100ms"])
         .ends_with(124)
-        .says("the time was up");
+        .says("the timeout passed");
     home.run(&["add-json", "a", "@/dev/zero"])
         .ends_with(2)
         .says("/dev/zero is larger than");

@@ -78,10 +78,20 @@ impl Screen {
     }
 }
 
+/// A text without the move of the cursor to the first of the lines that were erased.
+fn after_move_up(text: &str) -> &str {
+    let moved = text.strip_prefix("\u{1b}[").and_then(|rest| rest.split_once('A'));
+    let moved = moved.filter(|(lines, _)| lines.bytes().all(|digit| digit.is_ascii_digit()));
+    moved.map_or(text, |(_, rest)| rest)
+}
+
 /// What stays readable: without lines that were erased, such as those of progress.
 fn left_on_screen(shown: &str) -> String {
     const ERASE_LINE: &str = "\r\u{1b}[2K";
     let lines = shown.split_inclusive('\n');
-    let kept = lines.map(|line| line.rsplit(ERASE_LINE).next().unwrap_or(line));
+    let kept = lines.map(|line| match line.rsplit_once(ERASE_LINE) {
+        Some((_, left)) => after_move_up(left),
+        None => line,
+    });
     kept.collect::<String>().replace('\u{1b}', "␛")
 }
