@@ -45,7 +45,7 @@ pub(super) async fn serve<S: ClientStream>(
     closing: CancellationToken,
     permit: OwnedSemaphorePermit,
 ) {
-    let open = site.traffic.count_connection();
+    let open = site.traffic.count_connection(arrival.process());
     let first = closing.run_until_cancelled(timeout(IDLE_TIME, stream.has_input()));
     if matches!(first.await, Some(Ok(true))) {
         let peer = stream.peer().filter(|_| site.door.load().tokens.owner().is_some());

@@ -48,10 +48,20 @@ pub struct LocalClient;
 pub(super) enum Arrival {
     /// Any process of this machine or, if it listens there, of the network.
     Network,
-    /// A process of the user that the gateway runs for.
-    Local,
+    /// A process of the user that the gateway runs for: its id, or 0 if the system does not tell it.
+    Local(u32),
     /// A server of another program of that user, which may have a sandbox.
     LocalServer,
+}
+
+impl Arrival {
+    /// The id of the process at the other end of a local socket.
+    pub(super) fn process(self) -> Option<u32> {
+        match self {
+            Self::Local(pid) => Some(pid),
+            Self::Network | Self::LocalServer => None,
+        }
+    }
 }
 
 /// Accepts connections.
@@ -131,7 +141,7 @@ mod local {
                 Ok(peer) if peer.uid() == self.uid => {
                     let pid = peer.pid().and_then(|pid| u32::try_from(pid).ok()).unwrap_or_default();
                     match LocalPeer::look_up_process(pid, peer.uid()) {
-                        LocalPeer::User(_) => Ok(Some((stream, Arrival::Local))),
+                        LocalPeer::User(_) => Ok(Some((stream, Arrival::Local(pid)))),
                         LocalPeer::ServerOfAnother => Ok(Some((stream, Arrival::LocalServer))),
                         other => {
                             log_refused(pid, other);

@@ -286,7 +286,7 @@ impl Site {
         }
         let arrival = match arrival {
             // A sandbox keeps a server from the token. Without one it is a process of the user like others.
-            Arrival::LocalServer if self.door.load().tokens.has_owner_token(&parts.headers) => Arrival::Local,
+            Arrival::LocalServer if self.door.load().tokens.has_owner_token(&parts.headers) => Arrival::Local(0),
             arrival => arrival,
         };
         let caller = match self.authenticate(arrival, parts).await {
@@ -386,7 +386,7 @@ impl Site {
         }
         match arrival {
             // A process of the same user, and none of a server.
-            Arrival::Local => Ok(self.door.load().tokens.authenticate_local(&parts.headers)),
+            Arrival::Local(_) => Ok(self.door.load().tokens.authenticate_local(&parts.headers)),
             Arrival::LocalServer => Err(Rejection::NotOwner),
             Arrival::Network => self.authenticate_by_token(parts).await,
         }
@@ -506,8 +506,8 @@ impl Site {
                     Ok(endpoint) => endpoint,
                     Err(refusal) => return *refusal,
                 };
-                if arrival == Arrival::Local && is_lines_upgrade(&parts.headers) {
-                    let open = self.traffic.count_connection();
+                if arrival.process().is_some() && is_lines_upgrade(&parts.headers) {
+                    let open = self.traffic.count_connection(arrival.process());
                     return self.lines.upgrade(&mut parts, endpoint, caller, open);
                 }
                 if is_upgrade(&parts.headers) {
@@ -534,7 +534,7 @@ impl Site {
                 Err(refusal) => *refusal,
             },
             Route::Live | Route::Ready | Route::SignIn | Route::Other => {
-                if arrival == Arrival::Local {
+                if arrival.process().is_some() {
                     parts.extensions.insert(LocalClient);
                 }
                 match self.enter(&parts.method) {

@@ -2,12 +2,16 @@
 //!
 //! The labels are fixed: no path, name or header of a client becomes one.
 
-use std::sync::{
-    Arc,
-    atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering},
+use std::{
+    collections::BTreeMap,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering},
+    },
 };
 
 use http::StatusCode;
+use pegboard_base::sync::Mutex;
 
 /// The connections of a gateway at one moment.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -17,6 +21,8 @@ pub struct TrafficCounts {
     pub open: usize,
     /// How many were accepted so far.
     pub accepted: u64,
+    /// The clients that are connected: processes of this user at the local socket, each once, and connections over the network.
+    pub clients: usize,
 }
 
 /// What a request asked for, as a label.
@@ -104,20 +110,32 @@ pub(super) struct Traffic {
     refused: [AtomicU64; REASONS.len()],
     undelivered: AtomicU64,
     is_draining: AtomicBool,
+    /// The processes at the local socket, with the number of their connections. The connections are bounded.
+    processes: Mutex<BTreeMap<u32, usize>>,
 }
 
 impl Traffic {
-    /// Counts a connection that is open until the returned value is dropped.
-    pub(super) fn count_connection(self: &Arc<Self>) -> OpenConnection {
+    /// Counts a connection that is open until the returned value is dropped. `process` is the process at the other end of a local socket.
+    pub(super) fn count_connection(self: &Arc<Self>, process: Option<u32>) -> OpenConnection {
         self.accepted.fetch_add(1, Ordering::Relaxed);
         self.open.fetch_add(1, Ordering::Relaxed);
-        OpenConnection(self.clone())
+        if let Some(process) = process {
+            *self.processes.lock().entry(process).or_default() += 1;
+        }
+        OpenConnection {
+            traffic: self.clone(),
+            process,
+        }
     }
 
     pub(super) fn counts(&self) -> TrafficCounts {
+        let open = self.open.load(Ordering::Relaxed);
+        let processes = self.processes.lock();
+        let local: usize = processes.values().sum();
         TrafficCounts {
-            open: self.open.load(Ordering::Relaxed),
+            open,
             accepted: self.accepted.load(Ordering::Relaxed),
+            clients: processes.len() + open.saturating_sub(local),
         }
     }
 
@@ -175,11 +193,22 @@ impl Traffic {
 
 /// A connection that counts as open.
 #[derive(Debug)]
-pub(super) struct OpenConnection(Arc<Traffic>);
+pub(super) struct OpenConnection {
+    traffic: Arc<Traffic>,
+    process: Option<u32>,
+}
 
 impl Drop for OpenConnection {
     fn drop(&mut self) {
-        self.0.open.fetch_sub(1, Ordering::Relaxed);
+        self.traffic.open.fetch_sub(1, Ordering::Relaxed);
+        let Some(process) = self.process else { return };
+        let mut processes = self.traffic.processes.lock();
+        if let Some(connections) = processes.get_mut(&process) {
+            *connections -= 1;
+            if *connections == 0 {
+                processes.remove(&process);
+            }
+        }
     }
 }
 
@@ -209,6 +238,19 @@ mod tests {
             let (known, name) = PathLabel::ALL[found as usize];
             assert_eq!((known, name), (found, label), "{path}");
         }
+    }
+
+    #[test]
+    fn a_process_with_several_connections_is_one_client() {
+        let traffic = Arc::new(Traffic::default());
+        let first = traffic.count_connection(Some(7));
+        let others = [Some(7), Some(8), None, None].map(|process| traffic.count_connection(process));
+        assert_eq!((traffic.counts().open, traffic.counts().clients), (5, 4));
+        drop(others);
+        assert_eq!((traffic.counts().open, traffic.counts().clients), (1, 1));
+        drop(first);
+        assert_eq!((traffic.counts().open, traffic.counts().clients), (0, 0));
+        assert_eq!(traffic.counts().accepted, 5);
     }
 
     #[test]
