@@ -29,8 +29,20 @@ pub struct Installation {
     pub connection: Connection,
     /// Whether it replaces another entry of that name.
     pub force: bool,
-    /// Whether an entry that is Pegboard's already stays as it is.
-    pub keeps: bool,
+    /// What becomes of an entry that is Pegboard's already.
+    pub existing: Existing,
+}
+
+/// What becomes of an entry of a host that is Pegboard's already.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Existing {
+    /// It is written anew.
+    Replaced,
+    /// It stays, but starts Pegboard with or without a daemon as a new one does, unless it has other options. Its program is replaced if that
+    /// is gone.
+    Updated,
+    /// It stays. Its program is replaced if that is gone.
+    Kept,
 }
 
 impl Installation {

@@ -8,7 +8,7 @@ use clap::Args;
 use pegboard_hosts::{
     hosts::{Folders, Host, find_present},
     import::{Plan, Row},
-    install::{Installation, find_movable, leave_what_would_not_work},
+    install::{Existing, Installation, find_movable, leave_what_would_not_work},
 };
 use serde_json::json;
 
@@ -261,7 +261,7 @@ fn carry_out(
         };
         let entry = Installation {
             // Every entry that is Pegboard's already stays.
-            keeps: true,
+            existing: Existing::Kept,
             ..install::installation(&context.global, &install)?
         };
         for host in hosts {

@@ -9,7 +9,7 @@ use clap::Args;
 use pegboard::url::Url;
 use pegboard_hosts::{
     hosts::{self, Connection, HOSTS, Host},
-    install::{self, Change, Installation, Removal},
+    install::{self, Change, Existing, Installation, Removal},
 };
 use serde_json::{Value, json};
 
@@ -31,7 +31,12 @@ pub(super) use twice::Twice;
 
 impl Run for Install {
     fn adjust(arg: clap::Arg) -> clap::Arg {
-        hide_unless_for_files(arg)
+        match arg.get_id().as_str() {
+            // It is the default.
+            "daemon" => arg,
+            "no_daemon" => arg.help("Let each host start the servers itself"),
+            _ => hide_unless_for_files(arg),
+        }
     }
 
     /// Enters Pegboard in hosts.
@@ -125,7 +130,7 @@ pub(super) fn installation(global: &Global, options: &Install) -> Result<Install
                 args.extend(["-c".to_owned(), path.display().to_string()]);
             }
             args.extend(options.view.iter().flat_map(|view| ["--view".to_owned(), view.clone()]));
-            args.extend(options.daemon.then(|| "--daemon".to_owned()));
+            args.extend(uses_daemon(global).then(|| "--daemon".to_owned()));
             Connection::Process {
                 program: install::find_program()?.display().to_string(),
                 args,
@@ -136,8 +141,17 @@ pub(super) fn installation(global: &Global, options: &Install) -> Result<Install
         name: options.name.clone(),
         connection,
         force: options.force,
-        keeps: options.url.is_none() && options.view.is_none() && !options.daemon && global.configs.is_empty(),
+        existing: match options.url.is_none() && options.view.is_none() && !options.daemon && global.configs.is_empty()
+        {
+            true => Existing::Updated,
+            false => Existing::Replaced,
+        },
     })
+}
+
+/// Whether hosts share a daemon. Where systems have none, each host starts the servers itself.
+fn uses_daemon(global: &Global) -> bool {
+    cfg!(unix) && !global.no_daemon
 }
 
 /// Refuses what the host could not connect to.

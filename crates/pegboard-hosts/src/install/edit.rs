@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use serde_json::{Value, json};
 
 use super::{
-    Change, Effect, Installation, ownership, program, remotes,
+    Change, Effect, Existing, Installation, ownership, program, remotes,
     taken_over::{self, Moved},
 };
 use crate::{
@@ -70,11 +70,13 @@ fn install_in(
             }
             (*effect, Some(entry.command_line()))
         }
-        EditStep::Repair(inner, value) => {
-            let place: Vec<&str> = path.iter().chain(*inner).copied().collect();
-            document
-                .set(&place, value)
-                .map_err(|error| HostError::refused_edit(&error))?;
+        EditStep::Repair(edits) => {
+            for (inner, value) in edits {
+                let place: Vec<&str> = path.iter().chain(*inner).copied().collect();
+                document
+                    .set(&place, value)
+                    .map_err(|error| HostError::refused_edit(&error))?;
+            }
             (
                 Effect::Updated,
                 document.get(&path).as_ref().and_then(ownership::target_of),
@@ -152,8 +154,8 @@ fn install_in(
 enum EditStep {
     /// It is written whole.
     Write(Effect),
-    /// Only its program is replaced.
-    Repair(&'static [&'static str], Value),
+    /// Only its program or its arguments are replaced.
+    Repair(Vec<(&'static [&'static str], Value)>),
     Keep,
 }
 
@@ -182,10 +184,16 @@ fn step(
         ));
     }
     Ok(match &entry.connection {
-        Connection::Process { program, .. } if entry.keeps && !entry.force => match ownership::repair(known, program) {
-            Some((keys, value)) => EditStep::Repair(keys, value),
-            None => EditStep::Keep,
-        },
+        Connection::Process { program, .. } if entry.existing != Existing::Replaced && !entry.force => {
+            let mut edits: Vec<_> = ownership::repair(known, program).into_iter().collect();
+            if entry.existing == Existing::Updated {
+                edits.extend(ownership::update(known, new, edits.first().map(|(_, value)| value)));
+            }
+            match edits.is_empty() {
+                true => EditStep::Keep,
+                false => EditStep::Repair(edits),
+            }
+        }
         _ => EditStep::Write(Effect::Updated),
     })
 }

@@ -60,11 +60,83 @@ pub(super) fn repair(entry: &Value, program: &str) -> Option<(&'static [&'static
     (is_named && is_gone).then_some((keys, value))
 }
 
+/// Where hosts have the arguments of a server.
+const ARGUMENTS: [&[&str]; 4] = [&["args"], &["command"], &["command", "args"], &["transport", "args"]];
+
+/// The edit that makes an entry start `pegboard mcp` with or without a daemon as `new` does: where in the entry, and what goes there. `repaired`
+/// is what goes into the entry before. An entry with options of its own stays.
+pub(super) fn update(entry: &Value, new: &Value, repaired: Option<&Value>) -> Option<(&'static [&'static str], Value)> {
+    let in_list = |entry: &Value| Some(entry.get("mcpServers")?.as_array()?.first()?.clone());
+    if let (Some(first), Some(new)) = (in_list(entry), in_list(new)) {
+        let mut list = repaired.or(entry.get("mcpServers"))?.as_array()?.clone();
+        let (keys, value) = update(&first, &new, None)?;
+        let place = keys
+            .iter()
+            .try_fold(list.first_mut()?, |inner, key| inner.get_mut(key))?;
+        *place = value;
+        return Some((&["mcpServers"], Value::Array(list)));
+    }
+    ARGUMENTS.iter().find_map(|keys| {
+        let find = |entry: &Value| {
+            let found = keys.iter().try_fold(entry, |value, key| value.get(key))?;
+            found.as_array().cloned()
+        };
+        let old = find(entry)?;
+        let (_, wanted) = split_at_mcp(&find(new)?)?;
+        let (mut words, options) = split_at_mcp(&old)?;
+        if options.iter().any(|option| option != "--daemon") || options == wanted {
+            return None;
+        }
+        if let Some(Value::Array(repaired)) = repaired.filter(|_| *keys == ["command"]) {
+            words = split_at_mcp(repaired)?.0;
+        }
+        words.extend(wanted);
+        Some((*keys, Value::Array(words)))
+    })
+}
+
+/// Words up to the command `mcp`, and its options.
+fn split_at_mcp(words: &[Value]) -> Option<(Vec<Value>, Vec<Value>)> {
+    let at = words.iter().rposition(|word| word == "mcp")? + 1;
+    Some((words[..at].to_vec(), words[at..].to_vec()))
+}
+
 #[cfg(test)]
 mod tests {
     use serde_json::json;
 
     use super::*;
+
+    #[test]
+    fn an_entry_without_options_gets_the_daemon_and_loses_it() {
+        let plain = json!({"command": "/x/pegboard", "args": ["mcp"], "env": {"A": "b"}});
+        let shared = json!({"command": "/x/pegboard", "args": ["mcp", "--daemon"]});
+        let args = |value: Value| Some((&["args"][..], value));
+        assert_eq!(update(&plain, &shared, None), args(json!(["mcp", "--daemon"])));
+        assert_eq!(update(&shared, &plain, None), args(json!(["mcp"])));
+        assert_eq!(update(&plain, &plain, None), None);
+        let with_options = json!({"command": "/x/pegboard", "args": ["mcp", "--view", "x"]});
+        assert_eq!(update(&with_options, &shared, None), None);
+        let npx = json!({"command": "npx", "args": ["-y", "pegboard", "mcp"]});
+        assert_eq!(
+            update(&npx, &shared, None),
+            args(json!(["-y", "pegboard", "mcp", "--daemon"]))
+        );
+    }
+
+    #[test]
+    fn the_program_and_the_daemon_change_together() {
+        let old = json!({"command": ["/nowhere/pegboard", "mcp"]});
+        let new = json!({"command": ["/new/pegboard", "mcp", "--daemon"]});
+        let (_, repaired) = repair(&old, "/new/pegboard").unwrap();
+        let (keys, value) = update(&old, &new, Some(&repaired)).unwrap();
+        assert_eq!((keys, value), (&["command"][..], new["command"].clone()));
+        let old = json!({"mcpServers": [{"command": "/nowhere/pegboard", "args": ["mcp"]}]});
+        let new = json!({"mcpServers": [{"command": "/new/pegboard", "args": ["mcp", "--daemon"]}]});
+        let (_, repaired) = repair(&old, "/new/pegboard").unwrap();
+        let (keys, value) = update(&old, &new, Some(&repaired)).unwrap();
+        assert_eq!((keys, value), (&["mcpServers"][..], new["mcpServers"].clone()));
+    }
 
     #[test]
     fn only_a_program_that_is_gone_is_replaced() {

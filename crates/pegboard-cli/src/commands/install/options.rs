@@ -19,8 +19,8 @@ pub(crate) struct Install {
     /// Let it use this view of the config instead of all tools
     #[arg(long, value_name = "NAME")]
     pub(in crate::commands) view: Option<String>,
-    /// Let all hosts share one daemon with the servers
-    #[arg(long)]
+    /// Let all hosts share one daemon with the servers: the default
+    #[arg(long, hide = true, conflicts_with = "no_daemon")]
     pub(in crate::commands) daemon: bool,
     /// The name of the entry
     #[arg(long, default_value = "pegboard")]

@@ -107,8 +107,30 @@ fn an_entry_that_is_pegboards_already_stays_as_it_is() {
         read(&file)["mcpServers"]["pegboard"]["args"],
         json!(["mcp", "--daemon"])
     );
-    home.run(&["install", "cursor", "--force"]).ends_with(0);
+    home.run(&["install", "cursor", "--force", "--no-daemon"]).ends_with(0);
     assert_eq!(read(&file)["mcpServers"]["pegboard"]["args"], json!(["mcp"]));
+}
+
+#[test]
+fn an_entry_without_options_is_updated_to_share_the_daemon_or_not_to() {
+    let home = Home::new();
+    let program = env!("CARGO_BIN_EXE_pegboard");
+    let entry = json!({"command": program, "args": ["mcp"], "env": {"A": "b"}});
+    let file = home.write(
+        ".cursor/mcp.json",
+        &json!({"mcpServers": {"pegboard": entry}}).to_string(),
+    );
+    home.run(&["init", "--yes"]).ends_with(0).prints("has it already");
+    for (args, words) in [
+        (&["install", "cursor"][..], json!(["mcp", "--daemon"])),
+        (&["install", "cursor", "--no-daemon"], json!(["mcp"])),
+    ] {
+        home.run(args).ends_with(0);
+        let made = read(&file)["mcpServers"]["pegboard"].clone();
+        assert_eq!((&made["args"], &made["env"]), (&words, &json!({"A": "b"})), "{args:?}");
+    }
+    home.run(&["uninstall", "cursor"]).ends_with(0);
+    assert_eq!(read(&file)["mcpServers"], json!({}));
 }
 
 #[test]
