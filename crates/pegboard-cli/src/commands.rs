@@ -12,6 +12,7 @@ mod completions;
 mod config;
 mod config_sources;
 mod context;
+mod daemon;
 mod demo_server;
 mod doctor;
 mod fetch;
@@ -149,6 +150,7 @@ commands! {
         "logout" => Logout(With<login::Logout>),
         "serve" => Serve(With<serve::Serve>),
         "mcp" => Mcp(With<mcp::Mcp>),
+        "daemon" => Daemon(Group<daemon::DaemonCommand>),
         "import" => Import(With<import::Import>),
         "install" => Install(With<install::Install>),
         "uninstall" => Uninstall(With<install::Uninstall>),

@@ -8,12 +8,12 @@ use std::{
 
 use axum::Router;
 use pegboard::{
-    Builder, Config, Reply,
+    Builder, Config, Reply, Timestamp,
     deadline::Deadline,
     journal::{CallJournal, JournalEntry},
 };
 use pegboard_daemon::Daemon;
-use pegboard_gateway::Listeners;
+use pegboard_gateway::{Listeners, Monitor};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -39,16 +39,79 @@ pub(crate) async fn leftovers() -> Leftovers {
     std::future::ready(Leftovers::default()).await
 }
 
+pub(crate) async fn find_or_start(_: &Global, _: &Settings, _: &Output, _: Deadline) -> Option<RunningDaemon> {
+    std::future::ready(None).await
+}
+
+pub(crate) async fn find_or_start_lasting(
+    _: &Global,
+    _: &Settings,
+    output: &Output,
+    _: Duration,
+    _: Deadline,
+) -> Option<RunningDaemon> {
+    output.note("this system has no daemon, so the servers are started without it");
+    std::future::ready(None).await
+}
+
+/// What a daemon says of itself.
+pub(crate) struct Hello {
+    pub(crate) version: String,
+    pub(crate) background: bool,
+    pub(crate) idle_ms: Option<u64>,
+    pub(crate) folder: PathBuf,
+    pub(crate) since: Option<Timestamp>,
+    pub(crate) files: Vec<String>,
+}
+
+/// How many of a daemon's servers are ready.
+#[derive(Clone, Copy, Serialize)]
+pub(crate) struct ServerCount {
+    pub(crate) ready: usize,
+    pub(crate) total: usize,
+}
+
+/// What a daemon says of itself and its servers.
+pub(crate) struct DaemonReport {
+    pub(crate) hello: Hello,
+    pub(crate) servers: ServerCount,
+    pub(crate) clients: usize,
+}
+
+/// A daemon of this user.
+pub(crate) struct FoundDaemon {
+    pub(crate) pid: u32,
+    pub(crate) socket: PathBuf,
+    pub(crate) log: Option<PathBuf>,
+    pub(crate) is_ours: bool,
+    pub(crate) report: Option<DaemonReport>,
+}
+
+impl FoundDaemon {
+    pub(crate) async fn stop(&self, _: Duration) -> Result<(), String> {
+        std::future::ready(Ok(())).await
+    }
+}
+
+pub(crate) async fn all_daemons(_: &Global, _: &Settings) -> Result<Vec<FoundDaemon>, String> {
+    std::future::ready(Ok(Vec::new())).await
+}
+
+pub(crate) async fn our_daemon(_: &Global, _: &Settings) -> Result<Option<FoundDaemon>, String> {
+    std::future::ready(Ok(None)).await
+}
+
+pub(crate) async fn restart(_: &Global, _: &Settings, _: Option<&FoundDaemon>, _: Deadline) -> Result<u32, String> {
+    std::future::ready(Err("this system has no daemon".to_owned())).await
+}
+
+pub(crate) fn our_log(_: &Global, _: &Settings) -> Option<PathBuf> {
+    None
+}
+
 impl RunningDaemon {
-    pub(crate) async fn find_or_start(
-        _: &Global,
-        _: &Settings,
-        output: &Output,
-        _: Duration,
-        _: Deadline,
-    ) -> Option<Self> {
-        output.note("this system has no daemon, so the servers are started without it");
-        std::future::ready(None).await
+    pub(crate) fn is_new(&self) -> bool {
+        match *self {}
     }
 
     pub(crate) fn board(&self, config: Config) -> Builder {
@@ -84,11 +147,23 @@ impl RunningDaemon {
 pub(crate) struct Identified;
 
 impl Identified {
-    pub(crate) fn new(_: String) -> Self {
+    pub(crate) fn new(_: &Settings, _: Timestamp, _: Started) -> Self {
         Self
     }
 
-    pub(crate) fn applied(&self, _: String) {}
+    pub(crate) fn applied(&self, _: String, _: Timestamp) {}
+}
+
+/// How a daemon was started.
+pub(crate) struct Started {
+    pub(crate) log: Option<PathBuf>,
+    pub(crate) idle: Option<Duration>,
+}
+
+/// How a process claims the place of a daemon.
+pub(crate) enum Claim {
+    User,
+    Background { replaces: Option<u32> },
 }
 
 pub(crate) struct Identity;
@@ -109,7 +184,7 @@ pub(crate) fn as_made_here(reply: Reply) -> Reply {
     reply
 }
 
-pub(crate) fn router(_: Identified, _: Daemon, _: Option<Arc<Untold>>, _: ServerLogs) -> Router {
+pub(crate) fn router(_: Identified, _: Daemon, _: Option<Arc<Untold>>, _: ServerLogs, _: Monitor) -> Router {
     Router::new()
 }
 
@@ -167,8 +242,9 @@ pub(crate) enum NotOccupied {
     Impossible(String),
 }
 
-pub(crate) fn occupy(_: &Identity) -> Result<Occupied, NotOccupied> {
-    Err(NotOccupied::Impossible("this system has no such sockets".to_owned()))
+pub(crate) async fn occupy(_: &Identity, _: Claim, _: impl Fn(String)) -> Result<Occupied, NotOccupied> {
+    let why = "this system has no such sockets".to_owned();
+    std::future::ready(Err(NotOccupied::Impossible(why))).await
 }
 
 impl Occupied {

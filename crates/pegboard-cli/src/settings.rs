@@ -2,9 +2,9 @@
 
 mod boards;
 
+pub(crate) use boards::{board, in_short, pins_folder, serving_board, set, whole_board, with_lazy_start, with_tokens};
 #[cfg(unix)]
 pub(crate) use boards::{catalogs_folder, state_folder};
-pub(crate) use boards::{board, in_short, pins_folder, serving_board, set, whole_board, with_lazy_start, with_tokens};
 
 use std::{
     collections::BTreeSet,
@@ -286,8 +286,8 @@ impl Settings {
 
     /// Extends `connect_timeout` to the command's limit where neither the config nor a preset sets it.
     ///
-    /// A daemon lets a slow start continue in the background. A command can only wait for it.
-    fn await_starts(&self, config: &mut Config) {
+    /// A host is answered while a slow start continues in the background. A command can only wait for it.
+    pub(crate) fn await_starts(&self, config: &mut Config) {
         let set = self.servers_that_set("connect_timeout");
         for (_, server) in config.servers.iter_mut().filter(|(name, _)| !set.contains(name)) {
             let fetches = matches!(&server.transport, Transport::Stdio(command) if command.fetches_first());

@@ -25,7 +25,7 @@ use pegboard_mask::Masking;
 /// assert!(loaded.problems.is_empty());
 /// assert_eq!(loaded.config.servers.len(), 1);
 /// ```
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 #[non_exhaustive]
 pub struct Config {
@@ -49,8 +49,29 @@ pub struct Config {
     pub views: BTreeMap<String, ViewConfig>,
     /// The settings of the gateway.
     pub serve: ServeConfig,
+    /// Whether the commands and hosts of `pegboard` start a daemon in the background, in which the servers run once for all of them.
+    pub daemon: bool,
     /// The secrets of servers that [`Config::select`] removed.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     #[doc(hidden)]
     pub removed_secrets: Vec<Secret>,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Self {
+            servers: BTreeMap::new(),
+            misconfigured: BTreeMap::new(),
+            queues: BTreeMap::new(),
+            preset: Preset::default(),
+            limits: BoardLimits::default(),
+            naming: NameStyle::default(),
+            audit: None,
+            masking: Masking::default(),
+            views: BTreeMap::new(),
+            serve: ServeConfig::default(),
+            daemon: true,
+            removed_secrets: Vec::new(),
+        }
+    }
 }

@@ -97,6 +97,7 @@ fn load(sources: &[Source], env: &Env<'_>) -> Loaded {
     config.views = views::views(top);
     let (serve, unknown_views) = serve::serve(top, &config.views);
     config.serve = serve;
+    config.daemon = top.get(&top_fields::daemon);
     let unknown_servers = views::unknown_servers(top, config);
     loaded.problems.extend(unknown_views.into_iter().chain(unknown_servers));
     queue_names::bind(&mut loaded);

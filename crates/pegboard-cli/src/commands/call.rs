@@ -209,7 +209,9 @@ fn problems_of_found(settings: &mut Settings, reply: &Reply) -> Vec<String> {
         None => settings.tell_of_all(),
     }
     let problems = settings.problems().filter(|problem| problem.server().is_some());
-    problems.map(|problem| settings::in_short(&problem.to_string())).collect()
+    problems
+        .map(|problem| settings::in_short(&problem.to_string()))
+        .collect()
 }
 
 fn with_warnings(report: Report, warnings: &[String]) -> Report {

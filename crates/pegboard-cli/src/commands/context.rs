@@ -110,8 +110,15 @@ impl Context<'_> {
             .await
     }
 
-    /// The servers for a command that uses some of them: those of the user's daemon, if one serves the same config.
+    /// The servers for a command that uses some of them: those of the user's daemon, which is started in the background if none runs.
     pub(super) async fn servers(&self, settings: &Settings) -> ServerSource {
+        ServerSource {
+            daemon: daemon::find_or_start(&self.global, settings, &self.output, self.deadline).await,
+        }
+    }
+
+    /// The servers for a command that uses those of a daemon only if one runs.
+    pub(super) async fn running_servers(&self, settings: &Settings) -> ServerSource {
         ServerSource {
             daemon: daemon::find(&self.global, settings, &self.output, self.deadline).await,
         }

@@ -64,7 +64,7 @@ impl Run for Generate {
             Err(complaint) => return context.refuse(&complaint, &nothing).await,
         };
         settings.announce(&context.output);
-        let servers: ServerSource = context.servers(&settings).await;
+        let servers: ServerSource = context.running_servers(&settings).await;
         let is_direct = servers.daemon.is_none();
         let starting = StartingServers::new(&config);
         let board = servers.board(config).open();

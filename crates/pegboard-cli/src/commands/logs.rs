@@ -56,7 +56,7 @@ impl Run for Logs {
             Err(complaint) => return context.refuse(&complaint, &nothing).await,
         };
         settings.announce(&context.output);
-        let servers = context.servers(&settings).await;
+        let servers = context.running_servers(&settings).await;
         let board = servers.board(config).open();
         let source = LogSource {
             servers,

@@ -17,7 +17,7 @@ use super::{
 };
 use crate::{
     cli::duration,
-    daemon::{self, RunningDaemon},
+    daemon,
     exit::Exit,
     logging::LogUse,
     output::Report,
@@ -86,7 +86,7 @@ pub(super) async fn serve(mut context: Context<'_>, options: Mcp, recording: Opt
     settings.announce(&context.output);
     let daemon = match options.daemon {
         true => {
-            RunningDaemon::find_or_start(
+            daemon::find_or_start_lasting(
                 &context.global,
                 &settings,
                 &context.output,

@@ -3,7 +3,7 @@
 use std::{sync::Arc, time::Duration};
 
 use pegboard::{
-    Config, Pegboard, Problem, ServerName,
+    Config, Pegboard, Problem, ServerName, Timestamp,
     audit::{AdminChange, ChangeOutcome},
     board::Applied,
     config::ServeConfig,
@@ -112,11 +112,13 @@ impl Reloader<'_> {
 
     /// Applies the config as it is now. A broken one changes nothing, and `sources` are still those of the config in effect.
     async fn reload(&self, sources: &mut Sources) -> Attempt {
+        let mut read_at = Timestamp::now();
         let mut loaded = self.load().await;
         if let Ok((settings, _)) = &loaded
             && sources.look_unfinished(settings)
         {
             tokio::time::sleep(A_MOMENT).await;
+            read_at = Timestamp::now();
             loaded = self.load().await;
         }
         let (settings, digest) = match loaded {
@@ -140,7 +142,7 @@ impl Reloader<'_> {
                 self.apply_tls(tls);
                 let (notes, changes) = self.apply(&settings, config).await;
                 if let Role::Daemon(daemon) = self.role {
-                    daemon.applied(digest);
+                    daemon.applied(digest, read_at);
                 }
                 self.reloads.note_applied_with(&notes, changes);
                 *sources = Sources::new(&settings);

@@ -10,7 +10,7 @@ use std::{
 };
 
 use clap::Args;
-use pegboard::{Config, ServerName, config::TokenDigest};
+use pegboard::{Config, ServerName, Timestamp, config::TokenDigest};
 use pegboard_daemon::{Daemon, Reloads};
 use pegboard_gateway::{Gateway, Listeners, Owner};
 use serde_json::json;
@@ -29,7 +29,7 @@ use super::{
 use crate::{
     cli::{address, duration},
     daemon::{
-        self, Detached, Identified, Identity, NotOccupied, Occupied, OwnerToken, config_digest, random_token, user_id,
+        self, Claim, Detached, Identified, Identity, NotOccupied, Occupied, OwnerToken, Started, random_token, user_id,
     },
     exit::Exit,
     logging::LogUse,
@@ -61,18 +61,25 @@ pub(crate) struct Serve {
     /// Leave the terminal, and keep this log short
     #[arg(long, value_name = "LOG", hide = true)]
     detached: Option<PathBuf>,
+    /// Start servers when they are needed
+    #[arg(long, hide = true)]
+    lazy: bool,
+    /// Take the place of this process
+    #[arg(long, value_name = "PID", requires = "detached", hide = true)]
+    replaces: Option<u32>,
 }
 
 impl Run for Serve {
     const LOG: LogUse = LogUse::SERVING;
 
     async fn run(self, mut context: Context<'_>) -> Exit {
+        let detached = self.detached.clone().map(Detached::new);
+        let read_at = Timestamp::now();
         let settings = Settings::load(&context.global);
         let (reloads, requests) = Reloads::new();
         let triggers = Triggers::listen(&settings, &context.output, requests);
         let nothing = json!({"addresses": [], "endpoints": [], "socket": null, "token_file": null, "warnings": []});
         let notifier = Notifier::from_environment();
-        let detached = self.detached.clone().map(Detached::new);
         let passed = match take_passed(&self) {
             Ok(passed) => passed,
             Err(complaint) => return context.refuse(&complaint, &nothing).await,
@@ -83,14 +90,14 @@ impl Run for Serve {
             None => self.listen.clone(),
         };
         let door = match self.socket_only && passed.is_none() {
-            true => Door::Socket,
+            true => Door::Socket { is_lazy: self.lazy },
             false => Door::Http(&listen),
         };
         let config = match serving::prepare(&settings, door) {
             Ok(config) => config,
             Err(complaint) => return context.refuse(&complaint, &nothing).await,
         };
-        let mut occupied = match occupy(&context, &settings, &self) {
+        let mut occupied = match occupy(&context, &settings, &self).await {
             Ok(occupied) => occupied,
             Err(complaint) => return context.refuse(&complaint, &nothing).await,
         };
@@ -125,8 +132,15 @@ impl Run for Serve {
             .server_settings(added.clone())
             .stop_with(stop.clone());
         let (tls, tls_warnings) = tls.map(|loaded| (loaded.tls, loaded.warnings)).unzip();
-        let identified = Identified::new(config_digest(&settings.loaded.config));
-        let local = daemon::router(identified.clone(), daemon.clone(), untold, context.logs.clone());
+        let started = Started {
+            log: self.detached.clone(),
+            idle: self.idle,
+        };
+        let identified = Identified::new(&settings, read_at, started);
+        let local = {
+            let (identified, daemon, logs) = (identified.clone(), daemon.clone(), context.logs.clone());
+            move |monitor| daemon::router(identified, daemon, untold, logs, monitor)
+        };
         let (owner, token_file) = match owner(&context) {
             Ok(owner) => owner,
             Err(complaint) => return context.refuse(&complaint, &nothing).await,
@@ -175,8 +189,8 @@ impl Run for Serve {
             },
             () = reloader.run(triggers) => Report::new(Exit::Done),
             () = notifier.feed_watchdog() => Report::new(Exit::Done),
-            () = wait_until_idle(&gateway, self.idle) => {
-                context.output.note("no client has been there for the time that `--idle` sets, so the daemon ends");
+            why = wait_until_unused(&gateway, &self, &settings) => {
+                context.output.note(&format!("{why}, so the daemon ends"));
                 Report::new(Exit::Done)
             }
             () = keep_log_short(detached.as_ref()) => Report::new(Exit::Done),
@@ -198,11 +212,18 @@ impl Run for Serve {
 }
 
 /// Makes this process the daemon of its config, unless the user does not want that or there is no room for a socket.
-fn occupy(context: &Context<'_>, settings: &Settings, options: &Serve) -> Result<Option<Occupied>, Complaint> {
+async fn occupy(context: &Context<'_>, settings: &Settings, options: &Serve) -> Result<Option<Occupied>, Complaint> {
     if options.no_socket {
         return Ok(None);
     }
-    match daemon::occupy(&Identity::for_daemon(&context.global, settings)) {
+    let claim = match options.detached {
+        Some(_) => Claim::Background {
+            replaces: options.replaces,
+        },
+        None => Claim::User,
+    };
+    let identity = Identity::for_daemon(&context.global, settings);
+    match daemon::occupy(&identity, claim, |note| context.output.note(&note)).await {
         Ok(occupied) => Ok(Some(occupied)),
         Err(NotOccupied::Refused(complaint)) => Err(complaint),
         Err(NotOccupied::Impossible(why)) if options.socket_only => Err(Complaint {
@@ -245,18 +266,27 @@ struct Files<'a> {
     token: Option<&'a Path>,
 }
 
-/// Waits until there has been no client for as long as `limit` says.
-async fn wait_until_idle(gateway: &Gateway, limit: Option<Duration>) {
-    let Some(limit) = limit else { return pending().await };
+/// Waits until there has been no client for as long as `--idle` says. A daemon in the background also ends when its config files are gone and
+/// it has no client. Returns the reason.
+async fn wait_until_unused(gateway: &Gateway, options: &Serve, settings: &Settings) -> &'static str {
+    let Some(limit) = options.idle else {
+        return pending().await;
+    };
     let pause = (limit / 10).clamp(Duration::from_millis(10), Duration::from_secs(5));
+    let files = &settings.loaded.sources;
+    let follows_files = options.detached.is_some() && files.iter().any(|file| Path::new(file).exists());
     let (mut last, mut quiet_since) = (gateway.traffic(), Instant::now());
     while quiet_since.elapsed() < limit {
         tokio::time::sleep(pause).await;
         let now = gateway.traffic();
+        if follows_files && now.open == 0 && !files.iter().any(|file| Path::new(file).exists()) {
+            return "its config files are gone";
+        }
         if now.open > 0 || now.accepted != last.accepted {
             (last, quiet_since) = (now, Instant::now());
         }
     }
+    "no client has been there for the time that `--idle` sets"
 }
 
 async fn keep_log_short(detached: Option<&Detached>) {

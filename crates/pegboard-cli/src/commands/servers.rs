@@ -28,7 +28,7 @@ use crate::{
 /// Whether a daemon serves the config as it is before a change. It reads a changed file by itself.
 async fn has_daemon(context: &Context<'_>) -> bool {
     let settings = Settings::load(&context.global);
-    context.servers(&settings).await.daemon.is_some()
+    context.running_servers(&settings).await.daemon.is_some()
 }
 
 /// The error of a command in its document, as other commands have it.

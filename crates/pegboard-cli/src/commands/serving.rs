@@ -5,10 +5,10 @@ use std::net::SocketAddr;
 use axum::Router;
 use pegboard::{
     Config, Pegboard, Problem, ServerName,
-    config::{ServeConfig, TokenConfig},
+    config::{ServeConfig, Start, TokenConfig},
 };
 use pegboard_daemon::Daemon;
-use pegboard_gateway::{Gateway, GatewayHost, Owner, Scope, Scopes, Sealer, Tls, Token};
+use pegboard_gateway::{Gateway, GatewayHost, Monitor, Owner, Scope, Scopes, Sealer, Tls, Token};
 
 use crate::{
     daemon::CallsInFlight,
@@ -22,8 +22,9 @@ use crate::{
 pub(super) enum Door<'a> {
     /// Over HTTP, at these addresses of the command line, or at those of the config if there are none.
     Http(&'a [SocketAddr]),
-    /// At the local socket only: the commands of this user.
-    Socket,
+    /// At the local socket only: the commands of this user. If it `is_lazy`, servers start when a command needs
+    /// them, which waits for them as it would without the daemon.
+    Socket { is_lazy: bool },
     /// On stdin and stdout: only the program that started this one.
     Stdio,
 }
@@ -38,8 +39,18 @@ pub(super) fn prepare(settings: &Settings, door: Door<'_>) -> Result<Config, Com
         }
         check_addresses(&config)?;
     }
-    if let Door::Socket = door {
+    if let Door::Socket { is_lazy } = door {
         config.serve.listen.clear();
+        let eager = config
+            .servers
+            .values_mut()
+            .filter(|server| server.start == Start::Eager);
+        for server in eager.filter(|_| is_lazy) {
+            server.start = Start::Lazy;
+        }
+        if is_lazy {
+            settings.await_starts(&mut config);
+        }
     }
     Ok(config)
 }
@@ -130,7 +141,12 @@ pub(super) fn warn_of_unconnected(board: &Pegboard, output: &Output, advice: imp
 }
 
 /// The gateway of a daemon, with the settings of its config.
-pub(super) fn gateway(daemon: &Daemon, tls: Option<Tls>, owner: Owner, more: Router) -> Result<Gateway, Complaint> {
+pub(super) fn gateway(
+    daemon: &Daemon,
+    tls: Option<Tls>,
+    owner: Owner,
+    more: impl FnOnce(Monitor) -> Router,
+) -> Result<Gateway, Complaint> {
     let board = daemon.board();
     let settings = board.gateway_settings();
     let serve = &settings.serve;
@@ -144,6 +160,7 @@ pub(super) fn gateway(daemon: &Daemon, tls: Option<Tls>, owner: Owner, more: Rou
         exit: Exit::Unavailable,
     })?;
     let builder = Gateway::for_board_with(board.clone(), sealer);
+    let more = more(builder.monitor());
     let daemon = daemon.clone().with_monitor(builder.monitor());
     let routes = daemon.with_sign_in_links(builder.sign_in_links()).router();
     let mut builder = builder

@@ -65,7 +65,14 @@ impl Run for Status {
         settings.announce(&context.output);
         let hopeless = hopeless(&config);
         let limit = context.global.timeout.map(|_| context.deadline.remaining());
-        if let Some(daemon) = daemon::find(&context.global, &settings, &context.output, context.deadline).await {
+        let found = daemon::find_or_start(&context.global, &settings, &context.output, context.deadline).await;
+        if let Some(daemon) = found {
+            if daemon.is_new()
+                && let Ending::Interrupted = start_servers(&mut context, &daemon, &config).await
+            {
+                let report = interruption_report(&context.output, &StatusDocument::without_board(&settings));
+                return context.print(report).await;
+            }
             if self.watch {
                 let source = StatusSource::Daemon(&daemon);
                 return follow::watch(&mut context, &settings, &config, source, &self).await;
@@ -147,6 +154,19 @@ impl Run for Status {
         forget_without_daemon(&global, &settings, &unfinished);
         exit
     }
+}
+
+/// Starts the servers of a daemon that this command has started, as it does without a daemon.
+async fn start_servers(context: &mut Context<'_>, daemon: &RunningDaemon, config: &Config) -> Ending<()> {
+    let starting = StartingServers::new(config);
+    let board = daemon.board(settings::with_lazy_start(config.clone())).open();
+    let patience = context.deadline.remaining();
+    let settling = board.settle(patience);
+    let settled = context
+        .work_showing_starts(&starting, "asking the servers", &board, settling)
+        .await;
+    board.shutdown().await;
+    settled
 }
 
 /// The report of the daemon's own board, of which only the selected servers are shown. Servers that are not started stay so.

@@ -1,6 +1,7 @@
 //! The folder of sockets and locks, which only the user can enter.
 
 use std::{
+    fmt,
     fs::{DirBuilder, Metadata},
     io,
     os::unix::fs::{DirBuilderExt as _, MetadataExt as _},
@@ -16,6 +17,15 @@ pub(crate) enum FolderError {
     Missing(String),
     /// Another user may control what is in it.
     Unsafe(String),
+}
+
+impl fmt::Display for FolderError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Missing(why) => write!(f, "there is no room for its socket: {why}"),
+            Self::Unsafe(why) => write!(f, "the folder for its socket is not safe: {why}"),
+        }
+    }
 }
 
 /// The folder for sockets and locks: `$XDG_RUNTIME_DIR/pegboard`, else `pegboard/run` in the user's folder of state. Fails unless it belongs

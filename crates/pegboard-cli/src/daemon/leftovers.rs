@@ -1,12 +1,6 @@
 //! What daemons left behind, and daemons of other versions, for `doctor`.
 
-use std::{
-    fs::{self, File},
-    path::Path,
-    time::Duration,
-};
-
-use rustix::fs::{FlockOperation, flock};
+use std::{fs, time::Duration};
 
 use crate::leftovers::Leftovers;
 
@@ -14,6 +8,7 @@ use super::{
     client::hello_at,
     folder::{self, FolderError},
     hello::VERSION,
+    lock::is_free,
 };
 
 /// The most files of the folder that are looked at.
@@ -38,7 +33,8 @@ pub(crate) async fn leftovers() -> Leftovers {
     };
     let sockets = entries.flatten().map(|entry| entry.path()).take(MAX_FILES);
     for socket in sockets.filter(|path| path.extension().is_some_and(|ending| ending == "sock")) {
-        if is_free(&socket.with_extension("lock")) {
+        let lock = socket.with_extension("lock");
+        if lock.exists() && is_free(&lock) {
             found.stale.push(socket);
         } else if let Ok(Some(hello)) = tokio::time::timeout(HELLO_TIME, hello_at(&socket)).await
             && hello.version != VERSION
@@ -47,12 +43,4 @@ pub(crate) async fn leftovers() -> Leftovers {
         }
     }
     found
-}
-
-/// Whether no daemon holds a lock. A lock that cannot be opened counts as held, so that nothing is removed by mistake.
-fn is_free(lock: &Path) -> bool {
-    match File::open(lock) {
-        Ok(file) => flock(&file, FlockOperation::NonBlockingLockShared).is_ok(),
-        Err(_) => false,
-    }
 }

@@ -68,6 +68,22 @@ impl Lock {
     }
 }
 
+/// Whether no daemon holds a lock. A lock that cannot be opened counts as held, so that nothing is removed by mistake.
+pub(super) fn is_free(lock: &Path) -> bool {
+    match File::open(lock) {
+        Ok(file) => flock(&file, FlockOperation::NonBlockingLockShared).is_ok(),
+        Err(error) => error.kind() == io::ErrorKind::NotFound,
+    }
+}
+
+/// The process that holds a lock; `None` if it is free or the process has not said who it is.
+pub(super) fn holder_of(lock: &Path) -> Option<u32> {
+    if is_free(lock) {
+        return None;
+    }
+    holder(&mut File::open(lock).ok()?).ok()?
+}
+
 /// Opens the file without following a link. Fails unless it is a regular file of the user that no other user may write.
 fn open(path: &Path) -> io::Result<File> {
     let flags = i32::try_from((OFlags::NOFOLLOW | OFlags::NONBLOCK).bits()).unwrap_or(0);

@@ -1,21 +1,63 @@
 //! Makes this process the daemon of its config, or says why it cannot be.
 
-use std::{io, path::Path, sync::Arc};
+use std::{
+    io,
+    path::{Path, PathBuf},
+    sync::Arc,
+    time::Duration,
+};
 
 use pegboard_gateway::Listeners;
-use tokio::net::UnixListener;
+use tokio::{net::UnixListener, time::Instant};
 
 use super::{
     call_slots::CallsInFlight,
-    folder::FolderError,
+    client::{Greeting, greet},
+    folder::{self, FolderError},
     identity::Identity,
     journal::Untold,
-    socket::{DaemonSocket, SocketError},
+    lock::{Lock, is_free},
+    socket::{DaemonSocket, SocketError, socket_path},
+    stop::{STOP_TIME, ask_to_end},
 };
 use crate::{exit::Exit, settings::Complaint};
 
+/// What helps if another daemon is there that a user has started.
+const TAKEN: &str =
+    "`pegboard daemon status` shows it and `pegboard daemon stop` ends it; `--no-socket` starts another one beside it";
+
 /// What helps if the socket is in the way.
 const NO_SOCKET: &str = "`--no-socket` serves without the socket that the commands of this user use";
+
+/// How often a place that becomes free is tried.
+const POLL: Duration = Duration::from_millis(5);
+
+/// How long a daemon at the place may take to say who it is.
+const HELLO_TIME: Duration = Duration::from_secs(2);
+
+/// How a process claims the place of a daemon.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Claim {
+    /// A user has started it. A daemon in the background ends for it.
+    User,
+    /// A command or a host has started it in the background. It takes the place of the process `replaces`, and leaves it to any other.
+    Background { replaces: Option<u32> },
+}
+
+impl Claim {
+    /// Whether another process takes the place, which this one leaves to it: that may be of a newer program.
+    fn gives_way(self, identity: &Identity) -> bool {
+        let Self::Background { replaces: None } = self else {
+            return false;
+        };
+        folder::open(false).is_ok_and(|folder| !is_free(&turn_path(&folder, identity)))
+    }
+}
+
+/// The lock of the process that takes the place of another.
+fn turn_path(folder: &Path, identity: &Identity) -> PathBuf {
+    folder.join(format!("{identity}.next"))
+}
 
 /// The place of this daemon, and its socket.
 #[derive(Debug)]
@@ -34,49 +76,114 @@ pub(crate) enum NotOccupied {
     Impossible(String),
 }
 
-/// Takes the place of the daemon with this identity.
-pub(crate) fn occupy(identity: &Identity) -> Result<Occupied, NotOccupied> {
-    let refused = |message: String, hint: &str| {
-        NotOccupied::Refused(Complaint {
-            message,
-            hint: Some(hint.to_owned()),
-            exit: Exit::Usage,
-        })
-    };
-    match DaemonSocket::take(identity) {
-        Ok((mut place, socket)) => {
-            let opened = place.open_journal();
-            let journal = opened.inspect_err(|error| tracing::warn!(%error, "calls in flight cannot be noted"));
-            Ok(Occupied {
-                place,
-                socket,
-                journal: journal.ok(),
+/// Takes the place of the daemon with this identity. `tell` is told of a daemon that ends for this one.
+pub(crate) async fn occupy(identity: &Identity, claim: Claim, tell: impl Fn(String)) -> Result<Occupied, NotOccupied> {
+    let until = Instant::now() + STOP_TIME;
+    let mut succession = Succession::default();
+    loop {
+        if claim.gives_way(identity) && Instant::now() < until {
+            tokio::time::sleep(POLL).await;
+            continue;
+        }
+        match DaemonSocket::take(identity) {
+            Ok((place, socket)) => return Ok(Occupied::new(place, socket)),
+            Err(SocketError::Taken(holder))
+                if Instant::now() < until && succession.goes_on(identity, holder, claim, &tell).await =>
+            {
+                tokio::time::sleep(POLL).await;
+            }
+            Err(error) => return Err(error.into()),
+        }
+    }
+}
+
+/// The wait of one process for the place of another.
+#[derive(Default)]
+struct Succession {
+    /// Makes this process the only one that asks the holder to end, which a second time would hurry it.
+    turn: Option<Lock>,
+    /// The process that was asked to end.
+    asked: Option<u32>,
+}
+
+impl Succession {
+    /// Whether to wait on, because the process at the place is ending. It is asked to if it must end for this one.
+    async fn goes_on(
+        &mut self,
+        identity: &Identity,
+        holder: Option<u32>,
+        claim: Claim,
+        tell: &impl Fn(String),
+    ) -> bool {
+        let Ok(folder) = folder::open(false) else { return false };
+        if holder.is_some() && holder == self.asked {
+            return true;
+        }
+        let socket = socket_path(&folder, identity);
+        let is_replaced = match tokio::time::timeout(HELLO_TIME, greet(&socket)).await {
+            // It starts or ends.
+            Ok(Greeting::Nothing) => return true,
+            Ok(Greeting::Daemon(daemon)) => match claim {
+                Claim::User => daemon.hello.background && holder == Some(daemon.pid()),
+                Claim::Background { replaces } => replaces.is_some() && replaces == holder,
+            },
+            Ok(Greeting::Refused) | Err(_) => {
+                matches!(claim, Claim::Background { replaces } if replaces.is_some() && replaces == holder)
+            }
+        };
+        let Some(holder) = holder.filter(|_| is_replaced) else {
+            return false;
+        };
+        if self.turn.is_none() {
+            self.turn = Lock::take(&turn_path(&folder, identity)).ok();
+        }
+        if self.turn.is_some() && ask_to_end(holder).is_ok() {
+            self.asked = Some(holder);
+            tell(format!(
+                "the daemon in the background (process {holder}) ends for this one"
+            ));
+        }
+        true
+    }
+}
+
+impl From<SocketError> for NotOccupied {
+    fn from(error: SocketError) -> Self {
+        let refused = |message: String, hint: &str| {
+            Self::Refused(Complaint {
+                message,
+                hint: Some(hint.to_owned()),
+                exit: Exit::Usage,
             })
+        };
+        match error {
+            SocketError::Taken(holder) => {
+                let holder = holder.map_or_else(String::new, |pid| format!(": process {pid}"));
+                refused(format!("a daemon serves this config already{holder}"), TAKEN)
+            }
+            SocketError::Folder(FolderError::Unsafe(why)) => {
+                refused(format!("the folder for the socket is not safe: {why}"), NO_SOCKET)
+            }
+            SocketError::Io(path, error) if error.kind() == io::ErrorKind::PermissionDenied => {
+                refused(format!("{} cannot be used: {error}", path.display()), NO_SOCKET)
+            }
+            SocketError::Folder(FolderError::Missing(why)) => Self::Impossible(why),
+            SocketError::Io(path, error) => Self::Impossible(format!("{} cannot be used: {error}", path.display())),
         }
-        Err(SocketError::Taken(holder)) => {
-            let holder = holder.map_or_else(String::new, |pid| format!(": process {pid}"));
-            Err(refused(
-                format!("a daemon serves this config already{holder}"),
-                "`pegboard status` shows its servers; `--no-socket` starts another one beside it",
-            ))
-        }
-        Err(SocketError::Folder(FolderError::Unsafe(why))) => Err(refused(
-            format!("the folder for the socket is not safe: {why}"),
-            NO_SOCKET,
-        )),
-        Err(SocketError::Io(path, error)) if error.kind() == io::ErrorKind::PermissionDenied => {
-            let message = format!("{} cannot be used: {error}", path.display());
-            Err(refused(message, NO_SOCKET))
-        }
-        Err(SocketError::Folder(FolderError::Missing(why))) => Err(NotOccupied::Impossible(why)),
-        Err(SocketError::Io(path, error)) => Err(NotOccupied::Impossible(format!(
-            "{} cannot be used: {error}",
-            path.display()
-        ))),
     }
 }
 
 impl Occupied {
+    fn new(mut place: DaemonSocket, socket: UnixListener) -> Self {
+        let opened = place.open_journal();
+        let journal = opened.inspect_err(|error| tracing::warn!(%error, "calls in flight cannot be noted"));
+        Self {
+            place,
+            socket,
+            journal: journal.ok(),
+        }
+    }
+
     /// The path of the socket.
     pub(crate) fn path(&self) -> &Path {
         self.place.socket()

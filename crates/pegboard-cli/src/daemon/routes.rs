@@ -12,18 +12,37 @@ use axum::{
 };
 use pegboard::{Arguments, Kind, Outcome, Pegboard, ToolCall};
 use pegboard_daemon::Daemon;
-use pegboard_gateway::LocalClient;
+use pegboard_gateway::{LocalClient, Monitor};
 use serde_json::json;
 
 use crate::logging::ServerLogs;
 
-use super::{hello::Identified, journal::Untold, refusal::Refusal};
+use super::{
+    hello::Identified,
+    journal::Untold,
+    overview::{DaemonReport, ServerCount},
+    refusal::Refusal,
+};
 
 /// How long the servers may take that are asked for a tool. The command has just asked them.
 const REFUSAL_TIME: Duration = Duration::from_secs(2);
 
 /// The routes under `/local`. They answer only at the local socket.
-pub(crate) fn router(identified: Identified, daemon: Daemon, untold: Option<Arc<Untold>>, logs: ServerLogs) -> Router {
+pub(crate) fn router(
+    identified: Identified,
+    daemon: Daemon,
+    untold: Option<Arc<Untold>>,
+    logs: ServerLogs,
+    monitor: Monitor,
+) -> Router {
+    let (described, counted) = (identified.clone(), daemon.clone());
+    let report = async move || Json(report(&described, &counted, &monitor));
+    let (reloaded, reloads) = (identified.clone(), daemon.reloads().clone());
+    let reload = async move || {
+        // A config that cannot be applied leaves the one before in effect, which is what the command reads from the answer.
+        let _ = reloads.request().await;
+        Json(reloaded.hello())
+    };
     let hello = async move || Json(identified.hello());
     let reported = daemon.clone();
     let status = async move || {
@@ -46,11 +65,29 @@ pub(crate) fn router(identified: Identified, daemon: Daemon, untold: Option<Arc<
     let logs = async move |Path((server, number)): Path<(String, u64)>| Json(logs.after(&server, number));
     Router::new()
         .route("/local/hello", get(hello))
+        .route("/local/daemon", get(report))
+        .route("/local/reload", get(reload))
         .route("/local/status", get(status))
         .route("/local/logs/{server}/{number}", get(logs))
         .route("/local/sign-ins", get(sign_ins))
         .route("/local/refusals/{tool}", get(refusal))
         .route_layer(from_fn(only_at_the_socket))
+}
+
+/// What `pegboard daemon` shows of this daemon.
+fn report(identified: &Identified, daemon: &Daemon, monitor: &Monitor) -> DaemonReport {
+    let status = daemon.status();
+    let servers = status["servers"].as_array().map_or(&[][..], Vec::as_slice);
+    let ready = servers.iter().filter(|server| server["state"] == "ready").count();
+    DaemonReport {
+        hello: identified.hello(),
+        servers: ServerCount {
+            ready,
+            total: servers.len(),
+        },
+        // Without the one that asks.
+        clients: monitor.read().connections.clients.saturating_sub(1),
+    }
 }
 
 /// Answers requests that come from an address as if there were nothing.

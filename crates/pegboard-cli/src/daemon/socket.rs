@@ -44,7 +44,7 @@ impl DaemonSocket {
     /// Takes the place of a daemon, and returns the listener for its clients. What a daemon that was killed left there is removed.
     pub(crate) fn take(identity: &Identity) -> Result<(Self, UnixListener), SocketError> {
         let folder = folder::open(true).map_err(SocketError::Folder)?;
-        let path = folder.join(format!("{identity}.lock"));
+        let path = lock_path(&folder, identity);
         let lock = Lock::take(&path).map_err(|error| match error {
             LockError::Held(pid) => SocketError::Taken(pid),
             LockError::Io(error) => SocketError::Io(path, error),
@@ -92,6 +92,11 @@ impl Drop for DaemonSocket {
 /// The path of the socket of a daemon.
 pub(super) fn socket_path(folder: &Path, identity: &Identity) -> PathBuf {
     folder.join(format!("{identity}.sock"))
+}
+
+/// The path of the lock of a daemon.
+pub(super) fn lock_path(folder: &Path, identity: &Identity) -> PathBuf {
+    folder.join(format!("{identity}.lock"))
 }
 
 /// Listens on a socket that only the user may connect to. The caller holds the lock, so a socket that is there belongs to no daemon.

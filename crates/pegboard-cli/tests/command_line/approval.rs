@@ -73,6 +73,7 @@ fn at_terminal(home: &Home, args: &str, line: &str) -> Ran {
         .args(["-qec", &format!("{program} {args}"), "/dev/null"])
         .current_dir(home.path("."))
         .env_clear()
+        .env("CI", "1")
         .env("PATH", "/usr/bin:/bin")
         .env("HOME", home.path("."))
         .env("TERM", "dumb")

@@ -131,9 +131,7 @@ fn one_bad_server_of_three_does_not_hide_the_others() {
     assert_eq!(home.run(&["call", "a.t"]).ends_with(0).out, "fine\n");
     home.run(&["call", "b.t"]).ends_with(3).says("no database");
     let unknown = home.run(&["call", "nobody_has_this"]);
-    unknown
-        .ends_with(2)
-        .says("warning: server `b` could not be asked: ");
+    unknown.ends_with(2).says("warning: server `b` could not be asked: ");
     let also_bad = home.server(
         "d",
         fake().fault(Fault::ExitsAtStart {

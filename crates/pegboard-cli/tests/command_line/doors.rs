@@ -105,6 +105,8 @@ fn what_commands_ask_their_daemon_is_served_at_the_local_socket_only() {
     let socket = socket(&home);
     for path in [
         "/local/hello",
+        "/local/daemon",
+        "/local/reload",
         "/local/status",
         "/local/logs/fx/0",
         "/local/sign-ins",

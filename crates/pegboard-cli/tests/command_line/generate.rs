@@ -229,6 +229,7 @@ fn python(home: &Home, args: &[&str]) -> Ran {
     command
         .args(args)
         .env_clear()
+        .env("CI", "1")
         .env("PATH", std::env::var_os("PATH").unwrap())
         .env("HOME", home.path(""))
         .env("PYTHONDONTWRITEBYTECODE", "1")

@@ -53,13 +53,14 @@ impl Home {
         path
     }
 
-    /// The program with an environment of only `PATH` and `HOME`.
+    /// The program with an environment of only `PATH` and `HOME`, on a machine where no command starts a daemon in the background.
     pub(crate) fn pegboard(&self, args: &[&str]) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_pegboard"));
         command
             .args(args)
             .current_dir(self.folder.path())
             .env_clear()
+            .env("CI", "1")
             .env("PATH", "/usr/bin:/bin")
             .env("HOME", self.folder.path())
             .stdin(Stdio::null());

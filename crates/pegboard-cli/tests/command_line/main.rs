@@ -20,6 +20,8 @@ mod config;
 #[cfg(unix)]
 mod daemon;
 #[cfg(unix)]
+mod daemon_default;
+#[cfg(unix)]
 mod daemon_ends;
 #[cfg(unix)]
 mod daemon_failures;

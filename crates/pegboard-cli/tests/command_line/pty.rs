@@ -65,6 +65,7 @@ impl Terminal {
         command
             .current_dir(home.path("."))
             .env_clear()
+            .env("CI", "1")
             .env("PATH", "/usr/bin:/bin")
             .env("HOME", home.path("."))
             .env("TERM", "xterm")

@@ -114,7 +114,8 @@ fn a_full_disk_leaves_whole_lines_and_is_said_at_the_end() {
     shell
         .args(["-c", script, PROGRAM])
         .current_dir(home.path("."))
-        .env_clear();
+        .env_clear()
+        .env("CI", "1");
     shell.env("PATH", "/usr/bin:/bin").env("HOME", home.path("."));
     let hello = json!({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {
         "protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "t", "version": "1"}}});

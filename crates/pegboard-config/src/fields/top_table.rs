@@ -6,7 +6,7 @@ use super::server_table::SERVER;
 use crate::{
     audit::audit,
     field::{Applies, DefaultValue, Field, ForAll, InProject, Usage, ValueKind},
-    key::{Nested, choice, either, foreign, map, number, parse_problem, plain, table},
+    key::{Nested, choice, either, flag, foreign, map, number, parse_problem, plain, table},
     policy::{Queue, mask_settings::masking, queue},
     preset::Preset,
     serve::serve,
@@ -41,6 +41,8 @@ settings! {
         views: BTreeMap<String, Nested<view::In>> = map(&ValueKind::Table(&view::SECTION)).in_project(InProject::Views).common();
         /// Settings of the gateway, `pegboard serve`.
         serve: Nested<serve::In> = table(ValueKind::Table(&serve::SECTION)).in_project(InProject::LeftOut).common();
+        /// Whether commands and hosts start a daemon in the background, in which the servers run once for all of them.
+        daemon: bool = flag(true).in_project(InProject::IfUnset).common();
     }
 }
 

@@ -12,6 +12,7 @@ fn the_resolved_config_is_complete_and_hides_secrets() {
     shown["servers"]["x"].as_object_mut().unwrap().remove("origins");
     insta::assert_snapshot!(format!("{shown:#}"), @r#"
     {
+      "daemon": true,
       "max_buffered": "256MiB",
       "max_processes": 256,
       "max_servers": 100,

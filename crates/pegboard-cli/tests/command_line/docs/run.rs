@@ -53,6 +53,7 @@ pub(crate) fn problems(page: &Page) -> Vec<String> {
         .arg(&file)
         .current_dir(&home)
         .env_clear()
+        .env("CI", "1")
         .env("HOME", &home)
         .env(
             "PATH",

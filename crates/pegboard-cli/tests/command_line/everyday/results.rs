@@ -152,7 +152,7 @@ fn cramped(home: &Home, blocks: u32, args: &[&str]) -> Ran {
     let script = format!("trap '' XFSZ; ulimit -f {blocks}; exec \"$0\" \"$@\"");
     let mut shell = std::process::Command::new("/bin/sh");
     shell.args(["-c", &script, env!("CARGO_BIN_EXE_pegboard")]).args(args);
-    shell.current_dir(home.path(".")).env_clear();
+    shell.current_dir(home.path(".")).env_clear().env("CI", "1");
     shell.env("PATH", "/usr/bin:/bin").env("HOME", home.path("."));
     Ran::of(shell)
 }

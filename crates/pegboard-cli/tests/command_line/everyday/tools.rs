@@ -66,6 +66,7 @@ fn the_example_is_a_call_that_the_tool_accepts() {
         shell
             .args(["-c", &line])
             .env_clear()
+            .env("CI", "1")
             .env("PATH", "/usr/bin:/bin")
             .env("HOME", home.path("."));
         Ran::of(shell).ends_with(0);

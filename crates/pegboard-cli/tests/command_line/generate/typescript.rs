@@ -76,6 +76,7 @@ fn node(home: &Home, args: &[&str]) -> Ran {
         .args(args)
         .current_dir(home.path("."))
         .env_clear()
+        .env("CI", "1")
         .env("PATH", "/usr/bin:/bin")
         .env("HOME", home.path("."));
     Ran::of(command)

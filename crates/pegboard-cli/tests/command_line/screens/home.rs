@@ -92,6 +92,7 @@ impl Home {
             .args(args)
             .current_dir(self.folder.path())
             .env_clear()
+            .env("CI", "1")
             .env("PATH", format!("{}:/usr/bin:/bin", self.path("bin").display()))
             .env("HOME", self.folder.path())
             .env("TMPDIR", self.path(".tmp"))

@@ -64,6 +64,7 @@ fn program(home: &Home, block: &Block, index: usize) -> Command {
     command
         .arg(file)
         .env_clear()
+        .env("CI", "1")
         .env("PATH", "/usr/bin:/bin")
         .env("HOME", home.path(""))
         .env("PYTHONDONTWRITEBYTECODE", "1")

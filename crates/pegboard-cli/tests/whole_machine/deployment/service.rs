@@ -131,6 +131,7 @@ fn activated(home: &Home, pid: Option<&str>, args: &[&str]) -> (Service, u16) {
         .args(["-c", ACTIVATE, of_home.get_program().to_str().unwrap(), "serve"])
         .args(args)
         .env_clear()
+        .env("CI", "1")
         .env("PATH", std::env::var_os("PATH").unwrap())
         .env("HOME", home.path(""))
         .current_dir(home.path(""))

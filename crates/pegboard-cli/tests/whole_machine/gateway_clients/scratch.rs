@@ -98,6 +98,7 @@ impl Scratch {
         command
             .current_dir(&self.home)
             .env_clear()
+            .env("CI", "1")
             .env("PATH", "/usr/bin:/bin")
             .env("HOME", &self.home)
             .env(MARK, &self.home)

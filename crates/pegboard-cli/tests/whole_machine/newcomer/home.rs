@@ -78,6 +78,7 @@ impl<'a> Home<'a> {
             .args(args)
             .current_dir(self.folder.path())
             .env_clear()
+            .env("CI", "1")
             .env("PATH", "/usr/bin:/bin")
             .env("HOME", self.folder.path())
             // The homes are in the usual one, and what is there is said to be in danger.
@@ -112,6 +113,7 @@ impl<'a> Home<'a> {
             .arg(self.file_of_claude())
             .args(["pegboard", tool, arguments])
             .env_clear()
+            .env("CI", "1")
             .env("PATH", "/usr/bin:/bin")
             .env("HOME", self.folder.path());
         succeeds(host)

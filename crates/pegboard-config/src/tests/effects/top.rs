@@ -2,7 +2,10 @@
 
 use super::Row;
 
+const DAEMON: &str = "../../pegboard-cli/tests/command_line/daemon_default.rs";
+
 pub(super) const ROWS: &[Row] = &[
+    (DAEMON, "no_daemon_is_started_where_none_is_wanted", &["config.daemon"]),
     (
         "engine/settings/top.rs",
         "every_server_starts_from_the_preset",
