@@ -113,7 +113,13 @@ impl Context<'_> {
     /// The servers for a command that uses some of them: those of the user's daemon, which is started in the background if none runs.
     pub(super) async fn servers(&self, settings: &Settings) -> ServerSource {
         ServerSource {
-            daemon: daemon::find_or_start(&self.global, settings, &self.output, self.deadline).await,
+            daemon: Box::pin(daemon::find_or_start(
+                &self.global,
+                settings,
+                &self.output,
+                self.deadline,
+            ))
+            .await,
         }
     }
 

@@ -18,7 +18,7 @@ use super::{
     starting::StartingServers,
 };
 use crate::{
-    daemon::{self, RunningDaemon, Unfinished, forget_without_daemon, unfinished_without_daemon},
+    daemon::{RunningDaemon, Unfinished, forget_without_daemon, unfinished_without_daemon},
     exit::Exit,
     output::{self, Paint, Report, Table, one_line},
     settings::{self, Settings},
@@ -65,8 +65,7 @@ impl Run for Status {
         settings.announce(&context.output);
         let hopeless = hopeless(&config);
         let limit = context.global.timeout.map(|_| context.deadline.remaining());
-        let found = daemon::find_or_start(&context.global, &settings, &context.output, context.deadline).await;
-        if let Some(daemon) = found {
+        if let Some(daemon) = context.servers(&settings).await.daemon {
             if daemon.is_new()
                 && let Ending::Interrupted = start_servers(&mut context, &daemon, &config).await
             {

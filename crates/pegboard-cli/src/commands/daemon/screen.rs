@@ -100,11 +100,10 @@ pub(super) fn ended(daemon: &FoundDaemon) -> String {
 
 fn duration(time: Duration) -> String {
     let millis = time.as_millis();
-    match millis {
-        _ if millis % 60_000 == 0 => format!("{} min", millis / 60_000),
-        _ if millis % 1000 == 0 => format!("{} s", millis / 1000),
-        _ => format!("{millis} ms"),
-    }
+    let units = [(60_000, "min"), (1000, "s")];
+    let whole = units.iter().find(|(unit, _)| millis % unit == 0);
+    let (unit, name) = whole.unwrap_or(&(1, "ms"));
+    format!("{} {name}", millis / unit)
 }
 
 #[cfg(test)]
