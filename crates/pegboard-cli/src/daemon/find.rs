@@ -104,8 +104,9 @@ pub(crate) async fn find_or_start(
     let identity = Identity::for_command(global, settings);
     let starter = Starter::new(global, settings, &identity, IDLE, true);
     let starter = starter.map_err(|error| error.to_string());
-    let starting = async { Some(async { start(&starter?, settings, old, (CHANGE_TIME, limit)).await }.await) };
-    match await_unless_interrupted(starting).await? {
+    let starting = async { Some(async { start(&starter?, old, (CHANGE_TIME, limit)).await }.await) };
+    let started = await_unless_interrupted(starting).await?;
+    match started.and_then(|daemon| usable(daemon, settings)) {
         Ok(daemon) => {
             if std::io::stderr().is_terminal() {
                 output.note(&tell_started(&daemon));
@@ -162,7 +163,8 @@ pub(crate) async fn find_or_start_lasting(
         output.note(&format!("the servers are started without a daemon: {problem}"));
         return None;
     }
-    match start(&starter, settings, old, (START_TIME, limit)).await {
+    let started = start(&starter, old, (START_TIME, limit)).await;
+    match started.and_then(|daemon| usable(daemon, settings)) {
         Ok(daemon) => Some(daemon.with_starter(starter)),
         Err(why) => {
             output.note(&format!(
@@ -183,14 +185,13 @@ pub(super) async fn start_anew(
     let identity = Identity::for_command(global, settings);
     let idle = old.and_then(|old| old.idle_ms).map_or(IDLE, Duration::from_millis);
     let starter = Starter::new(global, settings, &identity, idle, true).map_err(|error| error.to_string())?;
-    start(&starter, settings, old.map(|old| old.pid), (START_TIME, limit)).await
+    start(&starter, old.map(|old| old.pid), (START_TIME, limit)).await
 }
 
 /// Starts a daemon, in place of the one with the process id `old` if there is one, and waits until it answers. One that is stopping at its place
 /// is waited for until `patience` is over. Fails with the reason.
 async fn start(
     starter: &Starter,
-    settings: &Settings,
     old: Option<u32>,
     (patience, limit): (Duration, Deadline),
 ) -> Result<RunningDaemon, String> {
@@ -220,7 +221,11 @@ async fn start(
         }
     };
     let answered = tokio::time::timeout(START_TIME.min(limit.remaining()), answering).await;
-    let daemon = answered.unwrap_or_else(|_| Err("it does not answer".to_owned()))?;
+    answered.unwrap_or_else(|_| Err("it does not answer".to_owned()))
+}
+
+/// A daemon that this command has started, or why it must not use it.
+fn usable(daemon: RunningDaemon, settings: &Settings) -> Result<RunningDaemon, String> {
     match difference(&daemon.hello, settings) {
         None => Ok(daemon.started_here()),
         Some(difference) => Err(difference.to_string()),

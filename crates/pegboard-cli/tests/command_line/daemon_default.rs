@@ -294,7 +294,9 @@ fn a_daemon_whose_program_was_replaced_makes_room_for_the_new_one() {
     let desk = Desk::new("");
     fs::create_dir(desk.0.path("bin")).unwrap();
     let (program, next) = (desk.0.path("bin/pegboard"), desk.0.path("bin/next"));
-    fs::copy(env!("CARGO_BIN_EXE_pegboard"), &program).unwrap();
+    // A process of its own has the copy open: one that another test starts meanwhile must not inherit that.
+    let copy = |from: &Path, to: &Path| assert!(Command::new("cp").args([from, to]).status().unwrap().success());
+    copy(Path::new(env!("CARGO_BIN_EXE_pegboard")), &program);
     let run = |args: &[&str]| {
         let usual = desk.command(args);
         let mut command = Command::new(&program);
@@ -311,7 +313,7 @@ fn a_daemon_whose_program_was_replaced_makes_room_for_the_new_one() {
     assert_eq!(desk.pid(), old);
     let (mut host, _) = Mcp::start(&desk.0, &["--daemon"]);
     host.ready();
-    fs::copy(&program, &next).unwrap();
+    copy(&program, &next);
     fs::rename(&next, &program).unwrap();
     run(&["call", "fx.read"]);
     let new = desk.pid();
