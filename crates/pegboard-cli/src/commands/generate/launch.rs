@@ -154,11 +154,12 @@ impl<'a> Writer<'a> {
         }
         let is_masked = |masker: &Masker| masker.text(value).counts.total() > 0;
         // Shown without its text because any value may be a secret.
+        let is_literal = written.replace(HIDDEN, "").is_empty();
         let is_harmless =
-            written == HIDDEN && !plain_secrets::is_secret(key, value) && !self.masker.as_ref().is_none_or(is_masked);
+            is_literal && !plain_secrets::is_secret(key, value) && !self.masker.as_ref().is_none_or(is_masked);
         Ok(match is_harmless {
             true => escape(value),
-            false => plain_secrets::from_variable(key, if written == HIDDEN { value } else { written }),
+            false => plain_secrets::from_variable(key, if is_literal { value } else { written }),
         })
     }
 

@@ -206,5 +206,4 @@ fn what_it_cannot_do_is_left_to_pegboard() {
         .ends_with(2)
         .says("its sandbox would not apply")
         .says("--through-pegboard");
-    home.run(&["generate", "cli", "fx", "--through-pegboard"]).ends_with(0);
 }
