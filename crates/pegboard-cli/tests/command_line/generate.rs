@@ -1,11 +1,11 @@
 //! `pegboard generate`: the wrappers of the demo server's tools and of a server with odd ones, which are compiled and run here. The modules of Rust are
 //! in one program and share one `ToolError`; the compiler has no warning about them, although few of their tools are used.
 
-#[expect(clippy::allow_attributes, unreachable_pub, reason = "the golden file is what users get")]
+#[expect(unreachable_pub, reason = "the golden file is what users get")]
 #[rustfmt::skip]
 #[path = "generate/golden/demo.rs"]
 mod demo;
-#[expect(clippy::allow_attributes, unreachable_pub, reason = "the golden file is what users get")]
+#[expect(unreachable_pub, reason = "the golden file is what users get")]
 #[rustfmt::skip]
 #[path = "generate/golden/caller.rs"]
 mod caller;

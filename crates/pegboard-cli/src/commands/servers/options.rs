@@ -44,7 +44,7 @@ pub(crate) struct Add {
     #[arg(id = "as_name", long = "name", value_name = "NAME")]
     pub(super) as_name: Option<String>,
     /// Add the bundle without a question
-    #[arg(short, long)]
+    #[arg(long)]
     pub(super) yes: bool,
     #[command(flatten)]
     pub(super) writing: Writing,
