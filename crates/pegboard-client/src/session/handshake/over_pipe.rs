@@ -54,8 +54,7 @@ impl ConnectAttempt<'_> {
                 // The server is more likely to be slow than to have changed, so the other era is tried as late as possible.
                 let limit = self.spec.limits.connect_timeout;
                 let patience = (limit / 2).max(limit.saturating_sub(PROBE_TIMEOUT));
-                self.initialize_first(silence.map(|silence| silence.max(patience)))
-                    .await
+                self.initialize_first(silence.map(|_| patience)).await
             }
             (EraChoice::Auto, None) => self.initialize_first(silence).await,
         }

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use pegboard::{Answer, NativeTool, NativeTools, Pegboard, ServerConfig, ToolCall, Toolset, View, config::Transport};
-use pegboard_testkit::{Era, Fault, NetHandle};
+use pegboard_testkit::{Era, Fault, NetHandle, When};
 use serde_json::json;
 
 use crate::{principals::fixtures::*, support::*};
@@ -246,7 +246,8 @@ async fn what_was_seen_without_a_principal_or_for_another_is_not_listed_for_a_pr
     assert_eq!(first.toolset().list(PATIENCE).await.tools.len(), 2);
     let alice = first.toolset_with(of("alice").list_known());
     assert_eq!(alice.list(PATIENCE).await.tools.len(), 2);
-    server.change(|script| *script = fake(Era::Legacy).fault(Fault::NeverAnswers).script().clone());
+    let hanging = fake(Era::Legacy).fault_on(When::method("initialize"), Fault::NeverAnswers);
+    server.change(|script| *script = hanging.script().clone());
     let bob = first.toolset_with(of("bob").list_known());
     assert_eq!(bob.list(Duration::from_millis(200)).await.tools.len(), 0);
     drop((alice, bob));
