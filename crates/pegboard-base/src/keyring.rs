@@ -44,7 +44,8 @@ impl Keyring {
         Self::all().into_iter().find(Self::is_lasting)
     }
 
-    fn is_lasting(&self) -> bool {
+    /// Whether it keeps secrets over a reboot.
+    pub fn is_lasting(&self) -> bool {
         match self {
             Self::SecretService(_) | Self::Keychain(_) => true,
             #[cfg(target_os = "linux")]
@@ -69,6 +70,16 @@ impl Keyring {
             Self::Keychain(program) => keychain::store(program, entry, secret),
             #[cfg(target_os = "linux")]
             Self::Kernel => kernel::store(entry, secret),
+        }
+    }
+
+    /// Removes a secret. Fails with [`KeyringError::NoEntry`] if there is none.
+    pub fn remove(&self, entry: KeyringEntry<'_>) -> Result<(), KeyringError> {
+        match self {
+            Self::SecretService(program) => secret_service::remove(program, entry),
+            Self::Keychain(program) => keychain::remove(program, entry),
+            #[cfg(target_os = "linux")]
+            Self::Kernel => kernel::remove(entry),
         }
     }
 }

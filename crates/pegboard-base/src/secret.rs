@@ -8,7 +8,7 @@ mod userinfo;
 
 pub use decide::is_secret;
 pub use forms::{is_random, is_token_like};
-pub use names::{mentions_secret, names_secret};
+pub use names::{USER_SECRETS, is_secret_name, mentions_secret, names_secret};
 pub use stored::WithSecrets;
 pub use userinfo::take_userinfo;
 

@@ -15,6 +15,8 @@
 //! [`OAuthClient`] is what the board uses. Every URL that a server names goes through `checked_http`, which resolves the host once and connects
 //! to the checked address. A renewal ends even if no caller waits for it, because the response may replace the refresh token.
 //!
+//! `SecretStore` (feature `keyring`) keeps what the user has no sign-in for: the secrets that configs refer to with `${secret:NAME}`.
+//!
 //! The API follows the needs of the other crates. Programs use the crate `pegboard` with its feature `oauth`.
 
 mod access_token;
@@ -42,6 +44,9 @@ mod redirect_uri;
 mod registration;
 mod renewal;
 mod revocation;
+mod sealed;
+#[cfg(feature = "keyring")]
+mod secret_store;
 mod session;
 mod sign_in_page;
 mod signed_out;
@@ -64,6 +69,8 @@ pub use keyring_key::KeyringKey;
 pub use listing::ListedSession;
 pub use pick_up::StoreChange;
 pub use redirect_uri::RedirectUri;
+#[cfg(feature = "keyring")]
+pub use secret_store::{SecretPlace, SecretStore, SecretStoreError, StoredSecret};
 pub use session::SessionSummary;
 pub use signed_out::{Forgotten, SignedOut};
 pub use store_key::{FileKey, PlainText};

@@ -4,7 +4,6 @@
 
 mod changes;
 mod listing;
-mod sealed;
 mod set_aside;
 
 use std::{
@@ -21,6 +20,7 @@ use tokio::sync::{Semaphore, watch};
 use self::changes::{Changes, Files, files_in};
 use super::{
     account::AccountKey,
+    sealed,
     store_key::{PlainText, StoreKey},
     store_lock::StoreLock,
     stored::{PinnedIssuer, Registration, StoredAccount},

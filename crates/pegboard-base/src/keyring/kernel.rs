@@ -33,6 +33,21 @@ pub(crate) fn store(entry: KeyringEntry<'_>, secret: &Secret) -> Result<(), Keyr
     added.map(drop).map_err(|error| error_of(&error))
 }
 
+pub(crate) fn remove(entry: KeyringEntry<'_>) -> Result<(), KeyringError> {
+    let description = description(entry);
+    let mut removed = Err(KeyringError::NoEntry);
+    for place in [KeyRingIdentifier::Session, KeyRingIdentifier::User] {
+        let found = KeyRing::from_special_id(place, false).and_then(|ring| ring.search(&description));
+        match found.and_then(|key| key.invalidate()) {
+            Ok(()) => removed = Ok(()),
+            Err(KeyError::KeyDoesNotExist | KeyError::KeyringDoesNotExist) => {}
+            Err(KeyError::AccessDenied | KeyError::OperationNotSupported) => return Err(KeyringError::NoKeyring),
+            Err(error) => return Err(error_of(&error)),
+        }
+    }
+    removed
+}
+
 fn description(entry: KeyringEntry<'_>) -> String {
     format!("{}/{}", entry.service, entry.user)
 }

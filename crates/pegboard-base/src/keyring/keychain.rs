@@ -50,3 +50,13 @@ pub(crate) fn store(program: &Path, entry: KeyringEntry<'_>, secret: &Secret) ->
         false => Err(ended.failure(NAME)),
     }
 }
+
+pub(crate) fn remove(program: &Path, entry: KeyringEntry<'_>) -> Result<(), KeyringError> {
+    let args = ["delete-generic-password", "-s", entry.service, "-a", entry.user];
+    let ended = program::run(NAME, program, &args, None, TIMEOUT)?;
+    match ended.status.code() {
+        Some(0) => Ok(()),
+        Some(NO_ENTRY) => Err(KeyringError::NoEntry),
+        _ => Err(ended.failure(NAME)),
+    }
+}

@@ -46,3 +46,14 @@ pub(crate) fn store(program: &Path, entry: KeyringEntry<'_>, secret: &Secret) ->
         false => Err(ended.failure(NAME)),
     }
 }
+
+pub(crate) fn remove(program: &Path, entry: KeyringEntry<'_>) -> Result<(), KeyringError> {
+    // `secret-tool clear` succeeds also if there is nothing to remove.
+    find(program, entry)?;
+    let args = ["clear", "service", entry.service, "username", entry.user];
+    let ended = program::run(NAME, program, &args, None, TIMEOUT)?;
+    match ended.status.success() {
+        true => Ok(()),
+        false => Err(ended.failure(NAME)),
+    }
+}

@@ -34,6 +34,8 @@ fn the_kernel_keeps_a_secret() {
         Keyring::Kernel.store(entry, &Secret::new(secret)).unwrap();
         assert_eq!(find_in(&[Keyring::Kernel], entry).unwrap().expose(), secret);
     }
+    Keyring::Kernel.remove(entry).unwrap();
+    assert_eq!(Keyring::Kernel.remove(entry), Err(KeyringError::NoEntry));
 }
 
 #[test]
@@ -41,13 +43,15 @@ fn a_desktops_keyring_is_asked_through_its_program() {
     let folder = TempDir::new().unwrap();
     let kept = folder.path().join("kept");
     let script = format!(
-        "case \"$*\" in\n'lookup service pegboard-test username someone') test -f {0} || exit 1; cat {0};;\n'store --label=pegboard-test service pegboard-test username someone') cat > {0};;\n*) exit 9;;\nesac",
+        "case \"$*\" in\n'lookup service pegboard-test username someone') test -f {0} || exit 1; cat {0};;\n'store --label=pegboard-test service pegboard-test username someone') cat > {0};;\n'clear service pegboard-test username someone') rm {0};;\n*) exit 9;;\nesac",
         kept.display()
     );
     let keyring = Keyring::SecretService(program(&folder, &script));
     assert_eq!(keyring.read(ENTRY), Err(KeyringError::NoEntry));
     keyring.store(ENTRY, &Secret::new("s3cret")).unwrap();
     assert_eq!(keyring.read(ENTRY).unwrap().expose(), "s3cret");
+    keyring.remove(ENTRY).unwrap();
+    assert_eq!(keyring.remove(ENTRY), Err(KeyringError::NoEntry));
 }
 
 #[test]

@@ -1,5 +1,10 @@
 //! Decides by its name whether a setting, header, variable or form field holds a secret.
 
+/// The service under which a keyring has the secrets that the user has stored for configs, `${secret:NAME}`.
+pub const USER_SECRETS: &str = "pegboard-secret";
+/// The longest name of such a secret.
+const MAX_SECRET_NAME: usize = 64;
+
 /// Parts of names that denote a secret.
 const PARTS: &[&str] = &[
     "token",
@@ -158,6 +163,19 @@ const ORDINARY: &[&str] = &[
     "zone",
 ];
 
+/// Whether a text can be the name of a secret that the user stores: letters, digits, `_`, `-` and `.`, with a letter, digit or `_` at its start.
+///
+/// Such a name is no option of a program, and no path.
+pub fn is_secret_name(name: &str) -> bool {
+    let is_part = |b: u8| b.is_ascii_alphanumeric() || matches!(b, b'_' | b'-' | b'.');
+    name.len() <= MAX_SECRET_NAME
+        && name
+            .bytes()
+            .next()
+            .is_some_and(|b| b.is_ascii_alphanumeric() || b == b'_')
+        && name.bytes().all(is_part)
+}
+
 /// Whether a name mentions a secret. The value may also be about the secret: `TOKEN_URL`, `PASSWORD_FILE`.
 pub fn mentions_secret(name: &str) -> bool {
     let words = words(name);
@@ -214,6 +232,16 @@ fn words(name: &str) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_stored_secret_has_a_name_that_is_neither_a_path_nor_an_option() {
+        for name in ["GITHUB_TOKEN", "_x", "9", "a.b-c", &"a".repeat(64)] {
+            assert!(is_secret_name(name), "{name}");
+        }
+        for name in ["", "-a", ".a", "..", "a/b", "a b", "ä", "a\n", &"a".repeat(65)] {
+            assert!(!is_secret_name(name), "{name:?}");
+        }
+    }
 
     #[test]
     fn names_of_secrets_are_known_in_every_spelling_and_with_a_number() {

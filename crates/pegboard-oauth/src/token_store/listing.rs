@@ -2,9 +2,10 @@
 
 use std::{io, path::Path};
 
-use super::{Inner, Storage, StoreError, TokenStore, registration_key, run_blocking, sealed};
+use super::{Inner, Storage, StoreError, TokenStore, registration_key, run_blocking};
 use crate::{
     account::AccountKey,
+    sealed,
     stored::{Registration, StoredAccount},
 };
 

@@ -7,8 +7,8 @@ use std::{
 
 use serde::de::DeserializeOwned;
 
-use super::{MAX_BYTES, Storage, StoreError, TokenStore, file, run_blocking, sealed};
-use crate::account::AccountKey;
+use super::{MAX_BYTES, Storage, StoreError, TokenStore, file, run_blocking};
+use crate::{account::AccountKey, sealed};
 use pegboard_base::private_file;
 
 impl TokenStore {

@@ -21,7 +21,7 @@ struct Envelope {
 }
 
 /// Makes the content of the file `name`. An encrypted text can be read only from a file of that name, so files cannot be swapped.
-pub(super) fn seal(text: Vec<u8>, name: &str, key: &dyn StoreKey) -> Result<Vec<u8>, String> {
+pub(crate) fn seal(text: Vec<u8>, name: &str, key: &dyn StoreKey) -> Result<Vec<u8>, String> {
     let envelope = match key.key()? {
         None => Envelope {
             version: VERSION,
@@ -48,7 +48,7 @@ pub(super) fn seal(text: Vec<u8>, name: &str, key: &dyn StoreKey) -> Result<Vec<
 }
 
 /// Why the text in a file cannot be read.
-pub(super) enum Problem {
+pub(crate) enum Problem {
     /// It will never be readable.
     Damaged(String),
     /// Another program, another key or another time may read it.
@@ -56,7 +56,7 @@ pub(super) enum Problem {
 }
 
 impl Problem {
-    pub(super) fn why(self) -> String {
+    pub(crate) fn why(self) -> String {
         match self {
             Self::Damaged(why) | Self::NotNow(why) => why,
         }
@@ -76,13 +76,13 @@ impl From<&str> for Problem {
 }
 
 /// Whether the content of a file is encrypted.
-pub(super) fn is_encrypted(content: &[u8]) -> bool {
+pub(crate) fn is_encrypted(content: &[u8]) -> bool {
     serde_json::from_slice(content).is_ok_and(|envelope: Envelope| envelope.sealed.is_some())
 }
 
 /// Returns the text in the file `name`.
-pub(super) fn open(content: &[u8], name: &str, key: &dyn StoreKey) -> Result<Vec<u8>, Problem> {
-    let damaged = || Problem::Damaged("it is no file of tokens".to_owned());
+pub(crate) fn open(content: &[u8], name: &str, key: &dyn StoreKey) -> Result<Vec<u8>, Problem> {
+    let damaged = || Problem::Damaged("it is no file of this program".to_owned());
     let envelope: Envelope = serde_json::from_slice(content).map_err(|_| damaged())?;
     if envelope.version != VERSION {
         return Err("a newer version of this program has written it".into());
