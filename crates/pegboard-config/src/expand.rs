@@ -1,4 +1,5 @@
-//! Expands variables in values: `${VAR}`, `${VAR:-default}`, `${env:VAR}` and `{{.VAR}}` or `{{ .VAR }}`, and references to a keyring: `${keyring:SERVICE/USER}`.
+//! Expands variables in values: `${VAR}`, `${VAR:-default}`, `${env:VAR}` and `{{.VAR}}` or `{{ .VAR }}`, and references to a keyring: `${keyring:SERVICE/USER}`,
+//! and to the secrets that the user has stored in it: `${secret:NAME}`.
 //!
 //! Values are expanded once, after parsing: the value of a variable is neither expanded again nor split. `$$` is an escaped `$`.
 
@@ -8,6 +9,9 @@ use super::keyring_references::{self, KeyringProblem, KeyringReferences};
 
 /// The longest expanded value. Variables can be repeated, so a small file could otherwise expand to gigabytes.
 const MAX_VALUE: usize = 1 << 20;
+
+/// Why a secret of the user cannot be read that is in no place.
+const NOT_STORED: &str = "no secret of this name is stored";
 
 /// Looks up the value of a variable.
 type Lookup<'a> = dyn Fn(&str) -> Option<String> + 'a;
@@ -29,8 +33,8 @@ impl<'a> Env<'a> {
         }
     }
 
-    /// Uses the environment of this process, and the keyring of the operating system for `${keyring:SERVICE/USER}`. Without the feature `keyring`,
-    /// such a reference is an error.
+    /// Uses the environment of this process, and the keyring of the operating system for `${keyring:SERVICE/USER}` and `${secret:NAME}`. Without the
+    /// feature `keyring`, such a reference is an error. The keyring is asked only if a config has one.
     pub fn process() -> Self {
         Self {
             keyring: Some(KeyringReferences::for_system()),
@@ -48,6 +52,19 @@ impl<'a> Env<'a> {
         self
     }
 
+    /// Looks up `${secret:NAME}` with a function, which returns `None` if there is no secret of this name, or why that cannot be told. Without it,
+    /// the entry `pegboard-secret/NAME` of the keyring is looked up.
+    #[must_use]
+    pub fn secrets(mut self, lookup: impl Fn(&str) -> Result<Option<String>, String> + Send + Sync + 'static) -> Self {
+        let keyring = self.keyring.take().unwrap_or_else(KeyringReferences::absent);
+        self.keyring = Some(keyring.with_secrets(move |name| match lookup(name) {
+            Ok(Some(secret)) => Ok(secret),
+            Ok(None) => Err(KeyringProblem::new(NOT_STORED, keyring_references::set_hint(name))),
+            Err(problem) => Err(KeyringProblem::new(problem, "`pegboard secret list` shows where it is")),
+        }));
+        self
+    }
+
     /// Uses the keyring of another one.
     #[must_use]
     pub(super) fn keyring_of(mut self, other: &Env<'_>) -> Self {
@@ -60,10 +77,9 @@ impl<'a> Env<'a> {
         if !keyring_references::is_meant(name) {
             return None;
         }
-        let nowhere = || KeyringProblem::new("there is no keyring here", "put the secret in a variable");
         match &self.keyring {
             Some(keyring) => keyring.get(name)?.err(),
-            None => Some(nowhere()),
+            None => KeyringReferences::absent().get(name)?.err(),
         }
     }
 
@@ -84,7 +100,7 @@ impl<'a> Env<'a> {
         self.lenient
     }
 
-    /// The value of a variable, or the secret that `keyring:SERVICE/USER` names.
+    /// The value of a variable, or the secret that `keyring:SERVICE/USER` or `secret:NAME` names.
     pub fn get(&self, name: &str) -> Option<String> {
         match self.keyring.as_ref().and_then(|keyring| keyring.get(name)) {
             Some(found) => found.ok(),
@@ -130,6 +146,8 @@ pub(super) enum Malformed {
     Nested,
     #[error("does not name a secret; write `${{keyring:SERVICE/USER}}`")]
     Keyring,
+    #[error("does not name a secret; write `${{secret:NAME}}`, of letters, digits, `_`, `-` and `.`")]
+    Secret,
 }
 
 /// Splits `text` into literals and references.
@@ -248,7 +266,11 @@ fn braces(mark: &str) -> (Piece<'_>, usize) {
 fn variable<'t>(mark: &'t str, length: usize, name: &'t str, default: Option<&'t str>) -> (Piece<'t>, usize) {
     if keyring_references::is_meant(name) {
         if keyring_references::entry(name).is_none() {
-            return malformed_piece(mark, length, Malformed::Keyring);
+            let why = match keyring_references::secret_name(name) {
+                Some(_) => Malformed::Secret,
+                None => Malformed::Keyring,
+            };
+            return malformed_piece(mark, length, why);
         }
     } else if !is_variable_name(name) {
         return malformed_piece(mark, length, Malformed::Name);

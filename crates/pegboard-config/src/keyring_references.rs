@@ -1,11 +1,16 @@
-//! References to secrets in the keyring of the operating system: `${keyring:SERVICE/USER}`.
+//! References to secrets in the keyring of the operating system: `${keyring:SERVICE/USER}`, and `${secret:NAME}` for those of the user.
 
 use std::{collections::BTreeMap, sync::Arc};
 
-use pegboard_base::sync::Mutex;
+use pegboard_base::{
+    secret::{USER_SECRETS, is_secret_name},
+    sync::Mutex,
+};
 
-/// How such a reference begins, inside of its braces.
+/// How a reference to an entry of the keyring begins, inside of its braces.
 const PREFIX: &str = "keyring:";
+/// How a reference to a secret of the user begins.
+const SECRET_PREFIX: &str = "secret:";
 /// The longest service and the longest user.
 const MAX_NAME: usize = 256;
 
@@ -48,6 +53,27 @@ impl KeyringReferences {
         }))
     }
 
+    /// No keyring, where a program has chosen its own variables.
+    pub(super) fn absent() -> Self {
+        Self::new(|_, _| {
+            Err(KeyringProblem::new(
+                "there is no keyring here",
+                "put the secret in a variable",
+            ))
+        })
+    }
+
+    /// The same, with another place for the secrets of the user.
+    pub(super) fn with_secrets(
+        self,
+        secrets: impl Fn(&str) -> Result<String, KeyringProblem> + Send + Sync + 'static,
+    ) -> Self {
+        Self::new(move |service, user| match service {
+            USER_SECRETS => secrets(user),
+            _ => (self.0.lookup)(service, user),
+        })
+    }
+
     /// The keyring of this machine.
     #[cfg(feature = "keyring")]
     pub(super) fn for_system() -> Self {
@@ -60,7 +86,10 @@ impl KeyringReferences {
                 .map(|secret| secret.expose().to_owned())
                 .map_err(|error| KeyringProblem {
                     message: error.to_string(),
-                    hint: error.hint(entry),
+                    hint: match (service, &error) {
+                        (USER_SECRETS, KeyringError::NoEntry | KeyringError::NoKeyring) => set_hint(user),
+                        _ => error.hint(entry),
+                    },
                     is_silent: matches!(error, KeyringError::NoAnswer(_)),
                 })
         })
@@ -96,13 +125,26 @@ impl KeyringReferences {
     }
 }
 
+/// What to do about a secret of the user that is not stored.
+pub(super) fn set_hint(name: &str) -> String {
+    format!("`pegboard secret set {name}` stores it")
+}
+
 /// Whether a text in the braces of a reference is meant for the keyring.
 pub(super) fn is_meant(name: &str) -> bool {
-    name.starts_with(PREFIX)
+    name.starts_with(PREFIX) || name.starts_with(SECRET_PREFIX)
+}
+
+/// The name of the user's secret that a reference asks for, or should ask for.
+pub(super) fn secret_name(name: &str) -> Option<&str> {
+    name.strip_prefix(SECRET_PREFIX)
 }
 
 /// The service and the user that a reference names. The service may have slashes.
 pub(super) fn entry(name: &str) -> Option<(&str, &str)> {
+    if let Some(secret) = secret_name(name) {
+        return is_secret_name(secret).then_some((USER_SECRETS, secret));
+    }
     let (service, user) = name.strip_prefix(PREFIX)?.rsplit_once('/')?;
     // A name with a leading `-` could pass for an option of a program.
     let is_name = |text: &str| {
@@ -121,7 +163,12 @@ mod tests {
     fn a_reference_names_a_service_and_a_user() {
         assert_eq!(entry("keyring:github/me"), Some(("github", "me")));
         assert_eq!(entry("keyring:https://h/x/me@h"), Some(("https://h/x", "me@h")));
+        assert_eq!(entry("secret:GH_TOKEN"), Some((USER_SECRETS, "GH_TOKEN")));
         for bad in [
+            "secret:",
+            "secret:a b",
+            "secret:-a",
+            "secret:a/b",
             "keyring:",
             "keyring:a",
             "keyring:a/",
@@ -153,6 +200,14 @@ mod tests {
             let found = KeyringReferences::for_system().get(&format!("keyring:pegboard-test/{user}"));
             assert_eq!(found, Some(Ok("s3cret".to_owned())));
         }
+    }
+
+    #[test]
+    fn the_secrets_of_the_user_may_be_in_another_place_than_the_keyring() {
+        let keyring = KeyringReferences::new(|service, user| Ok(format!("keyring {service}/{user}")));
+        let both = keyring.with_secrets(|name| Ok(format!("secret {name}")));
+        assert_eq!(both.get("keyring:a/b"), Some(Ok("keyring a/b".to_owned())));
+        assert_eq!(both.get("secret:B"), Some(Ok("secret B".to_owned())));
     }
 
     #[test]

@@ -175,6 +175,39 @@ impl TrustStore {
         Ok(was_there)
     }
 
+    /// The approval of what is in no project file, by its name.
+    pub fn named(&self, name: &str) -> Option<&TrustRecord> {
+        self.records.get(name)
+    }
+
+    /// Stores approvals of what is in no project file, such as the servers of other programs: the name of each, the digest of its content, and its
+    /// description with secrets redacted. A name must not be an absolute path, because approvals of project files have those.
+    pub fn accept_named(&mut self, approvals: Vec<(String, String, Json)>) -> Result<(), TrustError> {
+        let approved_at = Timestamp::now();
+        let records = approvals.into_iter().map(|(name, sha256, description)| {
+            let is_short = description.to_string().len() <= MAX_DESCRIPTION;
+            let record = TrustRecord {
+                sha256,
+                approved_at,
+                description: if is_short { description } else { Json::Null },
+            };
+            (name, record)
+        });
+        let records: Vec<(String, TrustRecord)> = records.collect();
+        self.change(|known| known.extend(records))
+    }
+
+    /// Removes the approvals of what is in no project file whose names begin like this. Returns how many there were.
+    pub fn forget_named(&mut self, prefix: &str) -> Result<usize, TrustError> {
+        let mut removed = 0;
+        self.change(|known| {
+            let before = known.len();
+            known.retain(|name, _| !name.starts_with(prefix));
+            removed = before - known.len();
+        })?;
+        Ok(removed)
+    }
+
     /// Changes the stored approvals. They are read again first, because another process may have changed them.
     fn change(&mut self, change: impl FnOnce(&mut BTreeMap<String, TrustRecord>)) -> Result<(), TrustError> {
         let path = self.path.clone().ok_or(TrustError::NoFolder)?;

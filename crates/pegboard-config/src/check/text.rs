@@ -1,8 +1,11 @@
 //! Validates texts: expands their variables and reports what is wrong with them.
 
+use pegboard_base::secret::names_secret;
+
 use super::TableChecker;
 use crate::{
     expand::{self, ExpandError, Malformed},
+    keyring_references,
     setting::Text,
     tree::{Location, Node, Value},
 };
@@ -68,7 +71,15 @@ impl TableChecker<'_> {
             && let Some(problem) = self.env.keyring_problem(name)
         {
             let message = format!("`${{{name}}}` cannot be read: {}", problem.message);
+            // Like a variable that is not set, it keeps no server that is switched off from being configured.
+            if self.lenient {
+                self.report.warn_with(at, path, message, problem.hint);
+                return true;
+            }
             self.report.error_with(at, path, message, problem.hint);
+            if keyring_references::secret_name(name).is_some() {
+                self.report.name_variable(name);
+            }
             return false;
         }
         match error {
@@ -82,7 +93,10 @@ impl TableChecker<'_> {
                     at,
                     path,
                     format!("variable `{name}` is not set"),
-                    "set it in the environment that Pegboard starts in",
+                    match names_secret(name) {
+                        true => format!("`pegboard secret set {name}` stores it, and `${{secret:{name}}}` reads it; or set the variable"),
+                        false => "set it in the environment that Pegboard starts in".to_owned(),
+                    },
                 );
                 self.report.name_variable(name);
             }

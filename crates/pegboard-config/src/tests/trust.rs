@@ -511,6 +511,23 @@ fn a_project_file_sets_no_variable_that_decides_which_code_runs() {
 
 #[cfg(unix)]
 #[test]
+fn what_is_in_no_project_file_is_approved_by_its_name_and_digest() {
+    let fixture = Fixture::new("", "[servers.p]\ncommand = 'p'\n");
+    fixture.accept();
+    let mut store = fixture.store();
+    let approvals =
+        ["host:a", "host:b"].map(|name| (name.to_owned(), format!("digest of {name}"), serde_json::Value::Null));
+    store.accept_named(approvals.into()).unwrap();
+    let store_again = fixture.store();
+    assert_eq!(store_again.named("host:a").unwrap().sha256, "digest of host:a");
+    assert!(store_again.named("host:c").is_none());
+    assert_eq!(store.forget_named("host:").unwrap(), 2);
+    assert!(fixture.store().named("host:a").is_none());
+    // The approval of the project file is not one of them.
+    assert!(fixture.store().record(&fixture.path("project.toml")).is_some());
+}
+
+#[test]
 fn a_store_that_others_may_have_written_is_not_believed() {
     use std::os::unix::fs::PermissionsExt as _;
 

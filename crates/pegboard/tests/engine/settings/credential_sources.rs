@@ -47,7 +47,7 @@ async fn hello(board: &Pegboard) -> String {
 
 #[tokio::test]
 async fn every_kind_of_credentials_comes_from_a_variable_or_the_keyring() {
-    for source in ["${SECRET}", "${keyring:fx/me}"] {
+    for source in ["${SECRET}", "${keyring:fx/me}", "${secret:FX}"] {
         for (auth, header, expected) in [
             (format!("bearer = '{source}'"), "authorization", "Bearer s3cr3t-c4nary"),
             (format!("api_key = '{source}'"), "x-api-key", "s3cr3t-c4nary"),
@@ -63,6 +63,7 @@ async fn every_kind_of_credentials_comes_from_a_variable_or_the_keyring() {
                 ("fx", "me") => Ok("s3cr3t-c4nary".to_owned()),
                 _ => Err("unknown".to_owned()),
             });
+            let env = env.secrets(|name| Ok((name == "FX").then(|| "s3cr3t-c4nary".to_owned())));
             let loaded = Config::from_text(&text, Format::Toml, &env);
             assert_eq!(loaded.problems, [], "{text}");
             assert!(
@@ -100,6 +101,37 @@ fn a_keyring_that_has_no_secret_is_an_error_of_the_field() {
     let loaded = Config::from_text(&text, Format::Toml, &env());
     let problems: Vec<String> = loaded.errors().map(ToString::to_string).collect();
     assert_contains(&problems[0], &["`${keyring:fx}`", "write `${keyring:SERVICE/USER}`"]);
+}
+
+#[test]
+fn a_secret_that_is_not_stored_is_an_error_of_the_field_that_says_how_to_store_it() {
+    let text = "[servers.fx]\nurl = 'https://h.example/'\nauth = { bearer = '${secret:FX}' }\n";
+    let env = || Env::new(|_| None);
+    for (env, expected) in [
+        (env(), "there is no keyring here"),
+        (env().secrets(|_| Ok(None)), "(`pegboard secret set FX` stores it)"),
+        (env().secrets(|_| Err("it is locked".to_owned())), "it is locked"),
+        (
+            env().keyring(|service, user| Err(format!("no {service}/{user}"))),
+            "no pegboard-secret/FX",
+        ),
+    ] {
+        let loaded = Config::from_text(text, Format::Toml, &env);
+        let problems: Vec<String> = loaded.errors().map(ToString::to_string).collect();
+        assert_eq!(problems.len(), 1, "{problems:?}");
+        assert_contains(
+            &problems[0],
+            &["auth.bearer", "`${secret:FX}` cannot be read", expected],
+        );
+        let named = loaded.errors().next().and_then(|problem| problem.variable.clone());
+        assert_eq!(named.as_deref(), Some("secret:FX"));
+    }
+    let off = text.replace("url", "enabled = false\nurl");
+    let loaded = Config::from_text(&off, Format::Toml, &env().secrets(|_| Ok(None)));
+    assert!(loaded.config.misconfigured.is_empty(), "{:?}", loaded.problems);
+    let loaded = Config::from_text(&text.replace("secret:FX", "secret:a b"), Format::Toml, &env());
+    let problems: Vec<String> = loaded.errors().map(ToString::to_string).collect();
+    assert_contains(&problems[0], &["`${secret:a b}`", "write `${secret:NAME}`"]);
 }
 
 #[tokio::test]
