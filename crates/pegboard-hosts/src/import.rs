@@ -1,8 +1,9 @@
 //! Plans the import of hosts' servers into a config file of Pegboard, and writes it.
 //!
 //! `sources` finds the files and reads their servers, `plan` decides about the name of each with the help of `identity`, which tells
-//! whether two entries are the same server; `usable` finds the variables that they need, and `write` edits the config file.
+//! whether two entries are the same server; `available` lists what there is without a config, `usable` finds the variables that they need, and `write` edits the config file.
 
+mod available;
 mod fingerprint;
 mod plan;
 mod sources;
@@ -19,9 +20,10 @@ use crate::{
     own_entries::OwnEntries,
     servers_file::ServersFile,
 };
+pub use available::{AvailableServer, AvailableServers};
 pub use plan::{Action, Plan, Row};
 use sources::HostFile;
-pub(crate) use usable::find_unset;
+pub use usable::find_unset;
 pub use write::save;
 
 /// What to import.

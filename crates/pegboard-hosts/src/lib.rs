@@ -29,9 +29,11 @@ pub mod import;
 pub mod install;
 mod own_entries;
 mod project_bounds;
+mod secret_references;
 mod servers_file;
 pub mod user_file;
 
 pub use host_error::{HostError, HostErrorKind};
 pub use own_entries::OwnEntries;
+pub use secret_references::{give_secret, secret_reference, take_from_secret};
 pub use servers_file::{Checked, ServersFile, check_server_name, shorten_path, show_entry};

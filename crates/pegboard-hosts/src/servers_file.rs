@@ -13,6 +13,7 @@ use crate::{
     document::{Document, DocumentError, EditLock, Format},
     host_error::HostError,
     project_bounds,
+    secret_references::{give_secret, take_from_secret},
     user_file::{config_folder, folder_in, working_folder},
 };
 
@@ -198,6 +199,41 @@ impl ServersFile {
         let path: Vec<String> = self.at(name, &[key]).into_iter().map(str::to_owned).collect();
         let path: Vec<&str> = path.iter().map(String::as_str).collect();
         Ok(self.document.set(&path, value)?)
+    }
+
+    /// Has a server take this variable from the user's secret of the same name, where its settings name it; with `gives` its process gets it in any
+    /// case. Comments stay. Returns whether anything has changed.
+    pub fn take_from_secret(&mut self, server: &str, variable: &str, gives: bool) -> Result<bool, HostError> {
+        let Some(Value::Object(before)) = self.entry(server) else {
+            return Ok(false);
+        };
+        let mut after = before.clone();
+        let mut is_changed = take_from_secret(&mut after, variable);
+        if gives && !is_changed {
+            give_secret(&mut after, variable);
+            is_changed = true;
+        }
+        for key in before.keys().filter(|key| !after.contains_key(*key)) {
+            self.remove(server, Some(key))?;
+        }
+        for (key, value) in after.iter().filter(|(key, value)| before.get(*key) != Some(*value)) {
+            match (before.get(key), value) {
+                (Some(Value::Object(old)), Value::Object(new)) => {
+                    for (inner, value) in new.iter().filter(|(inner, value)| old.get(*inner) != Some(*value)) {
+                        let path: Vec<String> = self.at(server, &[key, inner]).into_iter().map(str::to_owned).collect();
+                        let path: Vec<&str> = path.iter().map(String::as_str).collect();
+                        self.document.set(&path, value)?;
+                    }
+                }
+                _ => self.set(server, key, value)?,
+            }
+        }
+        Ok(is_changed)
+    }
+
+    /// Whether other programs read this file too, to which a reference to our secrets means nothing.
+    pub fn is_shared(&self) -> bool {
+        self.is_project || self.path().file_name().is_some_and(|name| name == FOREIGN)
     }
 
     /// Removes a server, or with `key` one of its settings.

@@ -133,16 +133,18 @@ impl ServerFingerprint {
         let is_moved = |key: &str, ours: &str, found: &str| {
             !matches!(key, "url" | "cwd" | "env_file") && ours.contains("${") && !found.contains("${")
         };
+        // `init` and `call` keep what a variable held as a secret of the user.
+        let is_kept = |ours: &str, found: &str| ours.contains("${secret:") && ours.replace("${secret:", "${") == found;
         let line = self.line.iter().zip(&found.line);
         let settings = self.settings.iter().zip(&found.settings);
         self.line.len() == found.line.len()
             && line
                 .into_iter()
-                .all(|(ours, found)| ours == found || is_asked(found) || is_pinned(ours, found))
+                .all(|(ours, found)| ours == found || is_asked(found) || is_pinned(ours, found) || is_kept(ours, found))
             && self.policy.is_within(&found.policy)
             && self.settings.len() == found.settings.len()
             && settings.into_iter().all(|((key, ours), (name, found))| {
-                key == name && (ours == found || is_asked(found) || is_moved(key, ours, found))
+                key == name && (ours == found || is_asked(found) || is_moved(key, ours, found) || is_kept(ours, found))
             })
     }
 }
@@ -201,6 +203,10 @@ mod tests {
         };
         assert!(moved("answer", "${keyring:pegboard/token}"));
         assert!(moved("${A}", "abc"));
+        let found_variable = identity(&json!({"command": "x", "env": {"TOKEN": "a ${TOKEN}"}}));
+        let kept =
+            |token: &str| identity(&json!({"command": "x", "env": {"TOKEN": token}})).may_come_from(&found_variable);
+        assert!(kept("a ${secret:TOKEN}") && !kept("a ${secret:OTHER}") && !kept("b ${secret:TOKEN}"));
         assert!(!moved("${A}", "def"));
         let found = identity(&json!({"command": "npx", "args": ["-y", "@scope/server"]}));
         let pinned =

@@ -15,6 +15,7 @@ use super::{
 };
 use crate::{
     hosts::{Host, Input},
+    secret_references::take_from_secret,
     servers_file::ServersFile,
 };
 
@@ -107,6 +108,13 @@ impl Plan {
             unreadable: found.unreadable,
             files: found.files,
             answers: BTreeMap::new(),
+        }
+    }
+
+    /// Has the servers that are written take this variable from the user's secret of the same name.
+    pub fn take_from_secret(&mut self, variable: &str) {
+        for row in self.rows.iter_mut().filter(|row| row.new_name().is_some()) {
+            take_from_secret(&mut row.settings, variable);
         }
     }
 

@@ -8,7 +8,7 @@ use serde_json::{Map, Value, json};
 use super::plan::{Action, Plan};
 
 /// The variables that a server needs and that are not set here. No keyring is asked.
-pub(crate) fn find_unset(settings: &Map<String, Value>) -> Vec<String> {
+pub fn find_unset(settings: &Map<String, Value>) -> Vec<String> {
     let mut settings = settings.clone();
     let passed = settings.get("env_pass").and_then(Value::as_array).cloned();
     // A server that is not used now needs its variables later.
