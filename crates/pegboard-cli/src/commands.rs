@@ -11,6 +11,7 @@ mod complete;
 mod completions;
 mod config;
 mod config_sources;
+mod consent;
 mod context;
 mod daemon;
 mod demo_server;
@@ -24,7 +25,6 @@ mod help;
 mod import;
 mod init;
 mod install;
-mod keyring_entry;
 mod listing;
 mod login;
 mod logs;
@@ -39,6 +39,8 @@ mod record;
 mod reload_triggers;
 mod reloader;
 mod resources;
+mod secret;
+mod secret_prompt;
 mod serve;
 mod server_tls;
 mod servers;
@@ -158,6 +160,7 @@ commands! {
         "health" => Health(With<health::Health>),
         "token" => Token(Group<token::TokenCommand>),
         "config" => Config(Group<config::ConfigCommand>),
+        "secret" => Secret(Group<secret::SecretCommand>),
         "trust" => Trust(Group<trust::TrustCommand>),
         "pins" => Pins(Group<pins::PinsCommand>),
         "audit" => Audit(Group<audit::AuditCommand>),

@@ -1,19 +1,23 @@
 //! The servers of a run: from config files, from the command line, or the built-in demo server.
 
 mod boards;
+mod folder;
+mod hosts;
+mod marks;
+mod pipes;
+mod secrets;
 
 pub(crate) use boards::{board, in_short, pins_folder, serving_board, set, whole_board, with_lazy_start, with_tokens};
 #[cfg(unix)]
 pub(crate) use boards::{catalogs_folder, state_folder};
+pub(crate) use folder::here;
+pub(crate) use hosts::{AGREE_HINT, HostServers, forget_hosts, hosts_found, join};
+pub(crate) use secrets::secret_store;
 
-use std::{
-    collections::BTreeSet,
-    path::{Path, PathBuf},
-    time::Duration,
-};
+use std::{collections::BTreeSet, time::Duration};
 
 use pegboard::{
-    Config, Env, Format, Kind, Loaded, Problem, ServerName,
+    Config, Format, Kind, Loaded, Problem, ServerName,
     config::{Misconfigured, Reading, Source, Start, Transport, TrustStore, ValueOrigin},
     diagnosis::Diagnosis,
 };
@@ -24,6 +28,8 @@ use crate::{
     exit::Exit,
     output::{self, Output},
 };
+use pipes::{is_pipe, refuse};
+use secrets::{SecretUse, environment};
 
 const DEMO: &str =
     "no config found, using the built-in demo server; `pegboard init` writes a config, `pegboard add` adds a server";
@@ -49,6 +55,10 @@ pub(crate) struct Settings {
     told_of: Option<Vec<String>>,
     /// Whether no config was found, so that the demo server is used.
     is_demo: bool,
+    /// The servers of hosts, which are used where no config was found.
+    hosts: Option<HostServers>,
+    /// Whether the config refers to secrets of the user.
+    secrets: SecretUse,
     /// The limit of the whole command, if the user set one.
     timeout: Option<Duration>,
 }
@@ -77,9 +87,44 @@ impl Settings {
         Self::load_with(global, &[])
     }
 
+    /// Like [`Self::load`], but without a config the servers are those of hosts, if they have any. None of them that nobody has agreed to start
+    /// can be used.
+    pub(crate) fn load_or_hosts(global: &Global) -> Self {
+        let settings = Self::load(global);
+        match settings.is_demo {
+            true => HostServers::find(global.trust).map_or(settings, |hosts| Self::of_hosts(global, hosts)),
+            false => settings,
+        }
+    }
+
+    /// Like [`Self::load_or_hosts`] for a command about what has this name. The demo server is there for who names it, if no other server is called so.
+    pub(crate) fn load_for(global: &Global, name: &str) -> Self {
+        let settings = Self::load_or_hosts(global);
+        match settings.hosts.is_some() && settings.demo_hint(name).is_some() {
+            true => Self::load(global),
+            false => settings,
+        }
+    }
+
+    fn of_hosts(global: &Global, hosts: HostServers) -> Self {
+        let secrets = SecretUse::default();
+        let mut loaded = Config::load(&hosts.sources(), &environment(&secrets));
+        hosts.add_pending(&mut loaded);
+        Self {
+            loaded,
+            only: global.servers.clone(),
+            told_of: None,
+            is_demo: false,
+            hosts: Some(hosts),
+            secrets,
+            timeout: global.timeout,
+        }
+    }
+
     /// Loads the same configs, and more servers after them, each from a source of its own.
     pub(crate) fn load_with(global: &Global, more: &[(ServerName, Source)]) -> Self {
-        let env = Env::process();
+        let secrets = SecretUse::default();
+        let env = environment(&secrets);
         let (added, only): (Vec<&String>, Vec<&String>) =
             global.servers.iter().partition(|server| server.contains('='));
         let mut sources: Vec<Source> = if global.configs.is_empty() {
@@ -113,6 +158,8 @@ impl Settings {
             only,
             told_of: None,
             is_demo,
+            hosts: None,
+            secrets,
             timeout: global.timeout,
         }
     }
@@ -136,6 +183,7 @@ impl Settings {
         if let Some(note) = self.demo_note() {
             output.note(note);
         }
+        self.host_notes().for_each(|note| output.note(&note));
         if let Some(warning) = self.empty_warning() {
             output.say(&output::warning(warning));
         }
@@ -158,21 +206,26 @@ impl Settings {
     pub(crate) fn problems(&self) -> impl Iterator<Item = &Problem> {
         let servers = &self.loaded.config.servers;
         let is_off = |name: &str| servers.get(name).is_some_and(|server| !server.enabled);
-        let is_told = |name: &str| match &self.told_of {
-            Some(names) => names.iter().any(|told| told == name),
-            None => self.only.is_empty() || self.only.iter().any(|wanted| wanted == name),
-        };
         let problems = self.loaded.problems.iter();
         problems.filter(move |problem| match problem.server() {
-            Some(server) => is_told(server) && (problem.is_error() || !is_off(server)),
+            Some(server) => self.is_told(server) && (problem.is_error() || !is_off(server)),
             None => true,
         })
+    }
+
+    /// Whether what is wrong with a server concerns this run.
+    fn is_told(&self, name: &str) -> bool {
+        match &self.told_of {
+            Some(names) => names.iter().any(|told| told == name),
+            None => self.only.is_empty() || self.only.iter().any(|wanted| wanted == name),
+        }
     }
 
     /// Notes and problems of the config, for the JSON document.
     pub(crate) fn warnings(&self) -> impl Iterator<Item = String> {
         let notes = self.demo_note().into_iter().chain(self.empty_warning());
-        notes.map(str::to_owned).chain(self.problems().map(ToString::to_string))
+        let notes = notes.map(str::to_owned).chain(self.host_notes());
+        notes.chain(self.problems().map(ToString::to_string))
     }
 
     /// The config with the selected servers, or why no server can be used.
@@ -182,6 +235,17 @@ impl Settings {
         let config = self.config_with_unapproved()?;
         let mut pending = config.misconfigured.values().filter(|server| is_pending(server));
         match pending.next() {
+            Some(_) if config.servers.is_empty() && self.hosts.is_some() => {
+                let names = self
+                    .hosts
+                    .as_ref()
+                    .and_then(|hosts| hosts.pending_names(|name| self.is_told(name)));
+                Err(Complaint {
+                    message: format!("nobody has agreed to start {}", names.unwrap_or_default()),
+                    hint: Some(AGREE_HINT.to_owned()),
+                    exit: Exit::Refused,
+                })
+            }
             Some(first) if config.servers.is_empty() => Err(Complaint {
                 message: format!("{NOTHING}: {}", first.why),
                 hint: Some(first.problems.join("\n")),
@@ -416,37 +480,9 @@ impl Settings {
     }
 }
 
-/// Whether a path names a pipe, for which a program could wait for ever. Those of the shell, which has just opened them, have their places.
-#[cfg(unix)]
-fn is_pipe(path: &Path) -> bool {
-    use std::os::unix::fs::FileTypeExt as _;
-
-    let is_of_shell = path.starts_with("/dev") || path.starts_with("/proc");
-    !is_of_shell && path.metadata().is_ok_and(|found| found.file_type().is_fifo())
-}
-
-#[cfg(not(unix))]
-fn is_pipe(_path: &Path) -> bool {
-    false
-}
-
-/// Adds a file that is not read to what was loaded.
-fn refuse(loaded: &mut Loaded, path: &Path, why: &str) {
-    let file = path.display().to_string();
-    let problem = json!({"severity": "error", "file": file, "line": null, "field": "", "message": why, "hint": null,
-        "code": "config-unreadable"});
-    loaded.problems.extend(serde_json::from_value::<Problem>(problem));
-    loaded.unreadable.push(file);
-}
-
 /// Whether a server waits for the approval of its project file.
 pub(crate) fn is_pending(server: &Misconfigured) -> bool {
     server.pending_trust.is_some()
-}
-
-/// The working directory.
-pub(crate) fn here() -> PathBuf {
-    std::env::current_dir().unwrap_or_else(|_| PathBuf::from("."))
 }
 
 /// The problems, one per line.
@@ -465,6 +501,8 @@ fn demo() -> Option<Source> {
 
 #[cfg(test)]
 mod tests {
+    use pegboard::Env;
+
     use super::*;
 
     fn settings(timeout: Option<Duration>) -> Settings {
@@ -476,6 +514,8 @@ mod tests {
             only: Vec::new(),
             told_of: None,
             is_demo: false,
+            hosts: None,
+            secrets: SecretUse::default(),
             timeout,
         }
     }

@@ -29,6 +29,7 @@ use tokio::{sync::mpsc, time::Instant};
 use super::{
     blobs,
     command::Run,
+    consent,
     context::{Context, Ending, ServerSource, TIMEOUT, cancelled, late},
     listing,
     starting::StartingServers,
@@ -60,7 +61,11 @@ impl Run for Call {
 
     async fn run(self, mut context: Context<'_>) -> Exit {
         let started = Instant::now();
-        let mut settings = Settings::load(&context.global);
+        let mut settings = Settings::load_for(&context.global, &self.tool);
+        let is_needed = consent::needed(&settings, |server| is_of(&self.tool, server));
+        if let Err(exit) = consent::settle(&mut context, &mut settings, &is_needed).await {
+            return exit;
+        }
         let read = Request::read(&self.tool, &self.words, &|name| settings.has(name));
         let (request, problem) = match read {
             Ok(request) => (request, None),
@@ -171,12 +176,14 @@ impl Run for Call {
             is_late: context.is_late(),
             is_in_daemon: servers.daemon.is_some(),
         };
+        let missing = situation.missing_secrets(&reply);
         let mut reply = situation.advise(reply);
         if !context.output.is_json() {
             situation.leave_out_schedule(&mut reply);
             situation.explain_size(&mut reply);
         }
         let parts = self.time.then(|| times.finish(&mut reply, started.elapsed()));
+        consent::ask_after_failure(&mut context, &missing).await;
         let mut report = with_warnings(
             results::report(&context.output, &self, &reply, parts.as_ref()),
             &problems,

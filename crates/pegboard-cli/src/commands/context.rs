@@ -112,6 +112,10 @@ impl Context<'_> {
 
     /// The servers for a command that uses some of them: those of the user's daemon, which is started in the background if none runs.
     pub(super) async fn servers(&self, settings: &Settings) -> ServerSource {
+        // Without a config there is none that a daemon could serve.
+        if settings.hosts().is_some() {
+            return ServerSource { daemon: None };
+        }
         ServerSource {
             daemon: Box::pin(daemon::find_or_start(
                 &self.global,
@@ -126,7 +130,10 @@ impl Context<'_> {
     /// The servers for a command that uses those of a daemon only if one runs.
     pub(super) async fn running_servers(&self, settings: &Settings) -> ServerSource {
         ServerSource {
-            daemon: daemon::find(&self.global, settings, &self.output, self.deadline).await,
+            daemon: match settings.hosts() {
+                Some(_) => None,
+                None => daemon::find(&self.global, settings, &self.output, self.deadline).await,
+            },
         }
     }
 

@@ -31,6 +31,7 @@ use serde_json::json;
 use super::{
     agreement,
     command::Run,
+    consent,
     context::{Context, Ending},
 };
 use crate::{
@@ -81,6 +82,13 @@ impl Run for Doctor {
             true => Detail::Findings,
             false => Detail::Steps,
         };
+        if self.fix && !self.dry_run {
+            let mut settings = Settings::load(&context.global);
+            let is_needed = |server: &str| self.names.is_empty() || self.names.iter().any(|name| name == server);
+            if let Err(exit) = consent::ask_for_secrets(&mut context, &mut settings, &is_needed).await {
+                return exit;
+            }
+        }
         let mut sections = Vec::new();
         if let Err(stopped) = diagnose(&mut context, &self, &mut sections).await {
             return stopped.end(context, &sections, &Fixes::default(), detail).await;

@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 
 use super::{
     call::elicitation::Terminal,
+    consent,
     context::{Context, Ending, TIMEOUT, cancelled, late},
     starting::StartingServers,
 };
@@ -38,7 +39,12 @@ pub(super) async fn run<T: Serialize>(
     request: impl AsyncFn(Toolset, Deadline) -> Result<(Value, T), Failure>,
     show: impl FnOnce(&T, &mut Report),
 ) -> Exit {
-    let mut settings = Settings::load(&context.global);
+    let mut settings = Settings::load_for(&context.global, &item.name);
+    let asked = item.name.clone();
+    let is_needed = consent::needed(&settings, |server| is_of(&asked, server));
+    if let Err(exit) = consent::settle(&mut context, &mut settings, &is_needed).await {
+        return exit;
+    }
     let Item {
         what,
         name,

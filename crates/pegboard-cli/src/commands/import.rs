@@ -59,7 +59,7 @@ impl Run for Import {
 
     /// Shows what is found, asks, and writes it.
     async fn run(self, mut context: Context<'_>) -> Exit {
-        let is_dry = self.dry_run;
+        let (is_dry, is_project) = (self.dry_run, self.project);
         let is_agreed = self.yes;
         let global = context.global.clone();
         let mut plan = match run_blocking(&mut context, move || prepare(&global, &self)).await {
@@ -68,7 +68,7 @@ impl Run for Import {
             Err(exit) => return exit,
         };
         let is_shown = !is_dry && !is_agreed && plan.has_work();
-        if is_shown && let Err(exit) = agree(&mut context, &mut plan).await {
+        if is_shown && let Err(exit) = agree(&mut context, &mut plan, is_project).await {
             return exit;
         }
         plan.settle_inputs();
@@ -136,7 +136,7 @@ pub(super) fn folders() -> Result<Folders, Complaint> {
 }
 
 /// Shows the plan at the terminal and asks.
-async fn agree(context: &mut Context<'_>, plan: &mut Plan) -> Result<(), Exit> {
+async fn agree(context: &mut Context<'_>, plan: &mut Plan, is_project: bool) -> Result<(), Exit> {
     let output = context.output.clone();
     output.say(&screen::text(plan));
     if !agreement::can_ask() {
@@ -153,6 +153,9 @@ async fn agree(context: &mut Context<'_>, plan: &mut Plan) -> Result<(), Exit> {
             return false;
         }
         inputs::ask(plan, &output).await;
+        if !is_project {
+            inputs::ask_for_secrets(plan, &output).await;
+        }
         true
     };
     match context.work(asked).await {

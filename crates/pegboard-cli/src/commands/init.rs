@@ -5,6 +5,7 @@ mod first_config;
 use std::{collections::BTreeMap, fmt::Write as _};
 
 use clap::Args;
+use pegboard_base::secret::names_secret;
 use pegboard_hosts::{
     hosts::{Folders, Host, find_present},
     import::{Plan, Row},
@@ -19,6 +20,7 @@ use super::{
     doctor,
     import::{self, Import, inputs, screen},
     install::{self, Done, Install, Twice},
+    secret_prompt,
 };
 use crate::{
     cli::hide_unless_for_files,
@@ -207,6 +209,7 @@ async fn ask(
         answers.imports = agreement::agrees(output, &question).await;
         if answers.imports {
             inputs::ask(plan, output).await;
+            inputs::ask_for_secrets(plan, output).await;
         }
     }
     if is_first {
@@ -295,12 +298,19 @@ fn overview(hosts: &[&'static Host], plan: &Plan) -> String {
 fn next(plan: &Plan, unset: &BTreeMap<String, Vec<String>>) -> String {
     let mut text = "next:\n".to_owned();
     let has_servers = !plan.rows.is_empty() || !plan.target.entries().is_empty();
+    let keeps_secrets = unset.keys().any(|name| names_secret(name)) && secret_prompt::has_place();
     let variables = unset.iter().map(|(variable, servers)| {
         let servers = one_line(&servers.join(", "));
-        (
-            format!("set {variable}"),
-            format!("a variable that is needed by {servers}"),
-        )
+        match keeps_secrets && names_secret(variable) {
+            true => (
+                "pegboard doctor --fix".to_owned(),
+                format!("asks for {variable}, which is needed by {servers}, and keeps it in the keyring"),
+            ),
+            false => (
+                format!("set {variable}"),
+                format!("a variable that is needed by {servers}"),
+            ),
+        }
     });
     let commands = match has_servers {
         true => [

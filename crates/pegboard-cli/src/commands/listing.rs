@@ -4,9 +4,10 @@ use std::{collections::BTreeMap, time::Duration};
 
 use pegboard::{Config, Failure, Kind, ServerName, State, Toolset, status::BoardStatus, toolset::Unavailable};
 use serde::Serialize;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::{
+    consent,
     context::{Context, Ending, TIMEOUT, interruption_report, time_up},
     starting::StartingServers,
 };
@@ -31,14 +32,18 @@ pub(super) trait Listed: Serialize + Sized {
 
     fn warnings(&mut self) -> &mut Vec<String>;
 
-    /// The listing for people; empty if nothing is listed.
-    fn text(&self) -> String;
+    /// The listing for people, with the `name` of each server; empty if nothing is listed.
+    fn text(&self, name: &dyn Fn(&ServerName) -> String) -> String;
 }
 
 /// Lists prompts or resources.
 pub(super) async fn run<L: Listed>(mut context: Context<'_>) -> Exit {
-    let settings = Settings::load(&context.global);
-    let nothing = L::empty(settings.warnings().collect());
+    let mut settings = Settings::load_or_hosts(&context.global);
+    if let Err(exit) = consent::settle(&mut context, &mut settings, &|_| true).await {
+        return exit;
+    }
+    let mut nothing = L::empty(settings.warnings().collect());
+    settings.add_hosts_to(&mut nothing);
     let config = match settings.usable_config() {
         Ok(config) => config,
         Err(complaint) => return context.refuse(&complaint, &nothing).await,
@@ -64,10 +69,17 @@ pub(super) async fn run<L: Listed>(mut context: Context<'_>) -> Exit {
             let exit = exit(found.unavailable(), &config, context.is_late());
             if context.output.is_json() {
                 found.warnings().splice(..0, settings.warnings());
-                Report::json(exit, &found)
+                match settings.hosts() {
+                    None => Report::json(exit, &found),
+                    Some(_) => {
+                        let mut document = json!(found);
+                        settings.add_hosts_to(&mut document);
+                        Report::json(exit, &document)
+                    }
+                }
             } else {
                 let mut report = Report::new(exit);
-                report.data = found.text();
+                report.data = found.text(&|server| settings.marked_name(server.as_str()));
                 if report.data.is_empty() && found.unavailable().is_empty() {
                     report = report.warning(&format!("no server that is switched on offers a {}", L::NOUN));
                 }
@@ -159,7 +171,7 @@ fn message(server: &Unavailable) -> String {
 pub(super) fn in_words(state: State) -> String {
     match state {
         State::NeedsAuth => "has no valid credentials".to_owned(),
-        State::PendingTrust => "waits for the approval of its project file".to_owned(),
+        State::PendingTrust => "waits for approval".to_owned(),
         state => format!("is {}", state.as_str()),
     }
 }
@@ -169,25 +181,25 @@ pub(super) fn is_misconfigured(server: &Unavailable) -> bool {
     matches!(server.state, State::Misconfigured | State::PendingTrust)
 }
 
-/// One section per server: its name and the number of its items, then `body`. The items must be sorted by server. `all` has how many items of each
+/// One section per server: its `name` and the number of its items, then `body`. The items must be sorted by server. `all` has how many items of each
 /// server there are, if some of them are left out.
 pub(super) fn sections<T>(
     items: &[T],
     noun: &str,
     all: &BTreeMap<ServerName, usize>,
     server: impl Fn(&T) -> &ServerName,
+    name: impl Fn(&ServerName) -> String,
     body: impl Fn(&[T]) -> String,
 ) -> String {
     let paint = Paint::detect(&std::io::stdout());
     let section = |group: &[T]| {
-        let name = server(&group[0]);
-        let count = match (group.len(), all.get(name)) {
+        let server = server(&group[0]);
+        let count = match (group.len(), all.get(server)) {
             (few, Some(all)) if few < *all => format!("{few} of {all} {noun}s"),
             (1, _) => format!("1 {noun}"),
             (many, _) => format!("{many} {noun}s"),
         };
-        let name = paint.bold(name.as_str());
-        format!("{name} ({count})\n{}", body(group))
+        format!("{} ({count})\n{}", paint.bold(&name(server)), body(group))
     };
     let groups = items.chunk_by(|a, b| server(a) == server(b));
     groups.map(section).collect::<Vec<_>>().join("\n")

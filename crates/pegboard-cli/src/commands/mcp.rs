@@ -84,6 +84,9 @@ pub(super) async fn serve(mut context: Context<'_>, options: Mcp, recording: Opt
     };
     // Hosts show stderr to their users; stdout belongs to the protocol.
     settings.announce(&context.output);
+    if let Some(note) = settings.unused_hosts_note() {
+        context.output.note(&note);
+    }
     let daemon = match options.daemon {
         true => {
             daemon::find_or_start_lasting(

@@ -5,6 +5,7 @@ use pegboard::{
     config::{Command, Transport},
     status::LastError,
 };
+use pegboard_base::secret::names_secret;
 
 /// Words with which programs ask for a variable, in lower case.
 const ASKING: &[&str] = &[
@@ -73,13 +74,46 @@ pub(super) fn advice(command: &Command, error: &LastError) -> Option<String> {
     advice_where(command, words, |name| std::env::var_os(name).is_some())
 }
 
+/// The secrets that a process of this config asked for when it ended, and that are not set here.
+pub(super) fn missing_secrets(config: &Config, server: &ServerName, error: &LastError) -> Vec<String> {
+    let Some(Transport::Stdio(command)) = config.servers.get(server).map(|server| &server.transport) else {
+        return Vec::new();
+    };
+    let is_own_exit = error
+        .diagnosis
+        .as_deref()
+        .is_some_and(|diagnosis| diagnosis.cause.is_own_exit());
+    let words = error.stderr.as_deref().filter(|_| is_own_exit).unwrap_or_default();
+    let (_, unset) = find(command, words, |name| std::env::var_os(name).is_some());
+    let secrets = unset.into_iter().filter(|name| names_secret(name));
+    secrets.map(str::to_owned).collect()
+}
+
 fn advice_where(command: &Command, words: &str, is_set: impl Fn(&str) -> bool) -> Option<String> {
-    if !asks(words) {
-        return None;
+    let (set, unset) = find(command, words, is_set);
+    match (set.as_slice(), unset.as_slice()) {
+        ([], []) => None,
+        ([], names) if names.iter().all(|name| names_secret(name)) => Some(store(names)),
+        ([], names) => Some(format!("set {}, and pass it on: {}", list(names), settings(names))),
+        (names, _) => {
+            let verb = if names.len() == 1 { "is" } else { "are" };
+            Some(format!(
+                "{} {verb} set here, but not passed on to the server: {}",
+                list(names),
+                settings(names)
+            ))
+        }
     }
+}
+
+/// The variables that a process asks for and does not get: those that are set here, and those that are not.
+fn find<'w>(command: &Command, words: &'w str, is_set: impl Fn(&str) -> bool) -> (Vec<&'w str>, Vec<&'w str>) {
     let is_given = |name: &str| command.env.contains_key(name);
     let mut set: Vec<&str> = Vec::new();
     let mut unset: Vec<&str> = Vec::new();
+    if !asks(words) {
+        return (set, unset);
+    }
     for line in words.lines() {
         for name in names(line).filter(|name| !is_given(name)) {
             let found = match is_set(name) {
@@ -94,18 +128,7 @@ fn advice_where(command: &Command, words: &str, is_set: impl Fn(&str) -> bool) -
             }
         }
     }
-    match (set.as_slice(), unset.as_slice()) {
-        ([], []) => None,
-        ([], names) => Some(format!("set {}, and pass it on: {}", list(names), settings(names))),
-        (names, _) => {
-            let verb = if names.len() == 1 { "is" } else { "are" };
-            Some(format!(
-                "{} {verb} set here, but not passed on to the server: {}",
-                list(names),
-                settings(names)
-            ))
-        }
-    }
+    (set, unset)
 }
 
 fn asks(text: &str) -> bool {
@@ -133,6 +156,23 @@ fn names(line: &str) -> impl Iterator<Item = &str> {
 fn list(names: &[&str]) -> String {
     let quoted: Vec<String> = names.iter().map(|name| format!("`{name}`")).collect();
     quoted.join(" and ")
+}
+
+/// How the user keeps secrets for a server, and the setting that gives it to them.
+fn store(names: &[&str]) -> String {
+    let commands: Vec<String> = names
+        .iter()
+        .map(|name| format!("`pegboard secret set {name}`"))
+        .collect();
+    let set: Vec<String> = names
+        .iter()
+        .map(|name| format!("{name} = \"${{secret:{name}}}\""))
+        .collect();
+    format!(
+        "{}, and pass it on: `env = {{ {} }}`",
+        commands.join(" and "),
+        set.join(", ")
+    )
 }
 
 /// The settings of a server that pass variables on.
@@ -173,8 +213,15 @@ mod tests {
         assert_eq!(
             advice.as_deref(),
             Some(
-                "set `BRAVE_API_KEY`, and pass it on: `env_pass = [\"BRAVE_API_KEY\"]`, \
-                 or `env = { BRAVE_API_KEY = \"${BRAVE_API_KEY}\" }`"
+                "`pegboard secret set BRAVE_API_KEY`, and pass it on: `env = { BRAVE_API_KEY = \"${secret:BRAVE_API_KEY}\" }`"
+            )
+        );
+        let advice = advice_where(&Command::new("x"), "DATABASE_HOST is required", |_| false);
+        assert_eq!(
+            advice.as_deref(),
+            Some(
+                "set `DATABASE_HOST`, and pass it on: `env_pass = [\"DATABASE_HOST\"]`, \
+                 or `env = { DATABASE_HOST = \"${DATABASE_HOST}\" }`"
             )
         );
     }

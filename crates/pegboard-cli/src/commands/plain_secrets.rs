@@ -53,9 +53,14 @@ pub(super) fn from_variable(key: &str, value: &str) -> String {
     format!("{}${{{}}}", scheme(value), variable(key))
 }
 
-/// The text that takes a value of a server from the keyring.
-pub(super) fn from_keyring(server: &str, key: &str, value: &str) -> String {
-    format!("{}${{keyring:{server}/{key}}}", scheme(value))
+/// The text that takes a value from a secret of the user.
+pub(super) fn from_secret(key: &str, value: &str) -> String {
+    format!("{}${{secret:{}}}", scheme(value), variable(key))
+}
+
+/// The command that stores that secret.
+pub(super) fn command(key: &str) -> String {
+    format!("pegboard secret set {}", variable(key))
 }
 
 /// The scheme of credentials with the space after it, as it is written; nothing if there is none.
@@ -121,9 +126,7 @@ mod tests {
         ] {
             assert_eq!(from_variable(key, value), expected);
         }
-        assert_eq!(
-            from_keyring("web", "X-Auth", "Token abc"),
-            "Token ${keyring:web/X-Auth}"
-        );
+        assert_eq!(from_secret("X-Auth", "Token abc"), "Token ${secret:X_AUTH}");
+        assert_eq!(command("X-Auth"), "pegboard secret set X_AUTH");
     }
 }

@@ -4,7 +4,7 @@ use std::{collections::BTreeMap, fmt::Write as _, time::Duration};
 
 use clap::Args;
 use pegboard::{
-    Failure, Kind, Toolset,
+    Failure, Kind, ServerName, Toolset,
     catalog::Prompt,
     deadline::Deadline,
     outcome::FilledPrompt,
@@ -71,7 +71,7 @@ impl Listed for PromptListing {
         &mut self.warnings
     }
 
-    fn text(&self) -> String {
+    fn text(&self, name: &dyn Fn(&ServerName) -> String) -> String {
         let prompt = |prompt: &Prompt| {
             let description = prompt.description.as_deref().or(prompt.title.as_deref());
             let first_line = listing::first_line(description.unwrap_or_default());
@@ -82,6 +82,7 @@ impl Listed for PromptListing {
             Self::NOUN,
             &BTreeMap::new(),
             |prompt| &prompt.server,
+            name,
             |prompts| {
                 let mut table = Table::with_indent(2);
                 prompts.iter().for_each(|one| table.row(prompt(one)));

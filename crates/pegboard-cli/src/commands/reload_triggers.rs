@@ -11,7 +11,7 @@ use pegboard_daemon::{ReloadRequest, ReloadRequests};
 use super::config_sources::Sources;
 use crate::{
     output::{self, Output},
-    settings::Settings,
+    settings::{Settings, secret_store},
     signals::Hangups,
 };
 
@@ -60,7 +60,7 @@ async fn wait_for_hangup(hangups: Option<&mut Hangups>) {
     }
 }
 
-/// The config files and those of the gateway's certificate, and when each was last written.
+/// The config files, that of the user's secrets if the config refers to one, and those of the gateway's certificate, and when each was last written.
 pub(super) struct Files {
     paths: Vec<PathBuf>,
     written: Vec<Written>,
@@ -75,7 +75,10 @@ impl Files {
         let sources = loaded.sources.iter().chain(&loaded.unreadable).map(PathBuf::from);
         let tls = loaded.config.serve.tls.iter();
         let tls = tls.flat_map(|files| [files.cert.clone(), files.key.clone()]);
-        let mut paths: Vec<PathBuf> = sources.chain(tls).collect();
+        // A secret that is stored, changed or removed changes this file.
+        let secrets = settings.uses_secrets().then(secret_store).flatten();
+        let secrets = secrets.map(|store| store.path().to_owned());
+        let mut paths: Vec<PathBuf> = sources.chain(tls).chain(secrets).collect();
         paths.sort();
         paths.dedup();
         let written = stat_all(&paths);

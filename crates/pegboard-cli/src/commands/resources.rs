@@ -71,7 +71,7 @@ impl Listed for ResourceListing {
         &mut self.warnings
     }
 
-    fn text(&self) -> String {
+    fn text(&self, name: &dyn Fn(&ServerName) -> String) -> String {
         let mut all: Vec<&Resource> = self.resources.iter().chain(&self.templates).collect();
         all.sort_by(|a, b| a.server.cmp(&b.server));
         listing::sections(
@@ -79,6 +79,7 @@ impl Listed for ResourceListing {
             Self::NOUN,
             &BTreeMap::new(),
             |resource| &resource.server,
+            name,
             |resources| {
                 let mut table = Table::with_indent(2);
                 for resource in resources {

@@ -392,6 +392,9 @@ async fn announce(
         return;
     }
     settings.announce(&context.output);
+    if let Some(note) = settings.unused_hosts_note() {
+        context.output.note(&note);
+    }
     for endpoint in endpoints {
         context.output.note(&format!("listening on {endpoint}"));
     }

@@ -13,6 +13,7 @@ use serde_json::{Value, json};
 
 use super::{
     command::Run,
+    consent,
     context::{Context, Ending, TIMEOUT, interruption_report, time_up},
     listing,
     starting::StartingServers,
@@ -21,7 +22,7 @@ use crate::{
     daemon::{RunningDaemon, Unfinished, forget_without_daemon, unfinished_without_daemon},
     exit::Exit,
     output::{self, Paint, Report, Table, one_line},
-    settings::{self, Settings},
+    settings::{self, HostServers, Settings},
 };
 use follow::StatusSource;
 use rows::{ShownError, ShownServer, StatusRows};
@@ -53,7 +54,10 @@ impl Run for Status {
         if self.watch {
             context.output.never_page();
         }
-        let settings = Settings::load(&context.global);
+        let mut settings = Settings::load_or_hosts(&context.global);
+        if let Err(exit) = consent::settle(&mut context, &mut settings, &|_| true).await {
+            return exit;
+        }
         let config = match settings.config() {
             Ok(config) => config,
             Err(complaint) => {
@@ -63,7 +67,7 @@ impl Run for Status {
             }
         };
         settings.announce(&context.output);
-        let hopeless = hopeless(&config);
+        let hopeless = hopeless(&config, &settings);
         let limit = context.global.timeout.map(|_| context.deadline.remaining());
         if let Some(daemon) = context.servers(&settings).await.daemon {
             if daemon.is_new()
@@ -128,6 +132,7 @@ impl Run for Status {
             Ending::Done(()) => {
                 let status = board.status();
                 let mut shown = StatusRows::parse(json!(status));
+                shown.mark(&settings);
                 unfinished = unfinished_without_daemon(&context.global, &settings);
                 shown.unfinished.clone_from(&unfinished);
                 let exit = match hopeless {
@@ -213,11 +218,12 @@ fn text_report(context: &Context<'_>, settings: &Settings, exit: Exit, shown: &S
 }
 
 /// The exit code and the hint if no server can be used.
-fn hopeless(config: &Config) -> Option<(Exit, &'static str)> {
+fn hopeless(config: &Config, settings: &Settings) -> Option<(Exit, &'static str)> {
     if !config.servers.is_empty() || config.misconfigured.is_empty() {
         return None;
     }
     Some(match config.misconfigured.values().all(settings::is_pending) {
+        true if settings.hosts().is_some() => (Exit::Refused, settings::AGREE_HINT),
         true => (
             Exit::Refused,
             "`pegboard trust show` shows what the project file would start",
@@ -258,6 +264,9 @@ struct StatusDocument<'a> {
     tokens: Option<TokenStore>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     unfinished: Vec<Unfinished>,
+    /// The hosts of the servers, if they are those of hosts.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    from_hosts: Option<Value>,
 }
 
 impl<'a> StatusDocument<'a> {
@@ -272,6 +281,7 @@ impl<'a> StatusDocument<'a> {
             warnings: warnings.chain(config_warnings(settings)).collect(),
             tokens: None,
             unfinished,
+            from_hosts: settings.hosts().map(HostServers::document),
         }
     }
 
@@ -285,6 +295,7 @@ impl<'a> StatusDocument<'a> {
             warnings: config_warnings(settings).collect(),
             tokens: None,
             unfinished: Vec::new(),
+            from_hosts: settings.hosts().map(HostServers::document),
         }
     }
 }
@@ -330,6 +341,9 @@ fn config_warnings(settings: &Settings) -> impl Iterator<Item = Value> {
             "created_at": now,
         })
     });
+    let hosts = settings.host_notes().map(move |note| {
+        json!({"id": "config:hosts", "category": "config", "message": note, "details": note, "server": null, "created_at": now})
+    });
     let problems = settings.problems().map(move |problem| {
         json!({
             "id": format!("config:{}:{}", problem.file, problem.field),
@@ -350,7 +364,7 @@ fn config_warnings(settings: &Settings) -> impl Iterator<Item = Value> {
             "created_at": now,
         })
     });
-    note.into_iter().chain(empty).chain(problems)
+    note.into_iter().chain(hosts).chain(empty).chain(problems)
 }
 
 /// The column of the state.

@@ -23,10 +23,11 @@ use pegboard::{
     toolset::{ServerCost, Unavailable},
 };
 use serde::Serialize;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::{
     command::Run,
+    consent,
     context::{Context, Ending, interruption_report, time_up},
     listing, needed_variables,
     starting::StartingServers,
@@ -34,7 +35,7 @@ use super::{
 use crate::{
     exit::Exit,
     output::{self, Paint, Report, Table, USUAL_WIDTH, one_line},
-    settings::{Complaint, Settings},
+    settings::{Complaint, HostServers, Settings},
 };
 use pattern::Pattern;
 
@@ -80,8 +81,12 @@ fn provider() -> impl TypedValueParser<Value = Provider> {
 
 impl Run for Tools {
     async fn run(self, mut context: Context<'_>) -> Exit {
-        let mut settings = Settings::load(&context.global);
+        let mut settings = Settings::load_for(&context.global, self.pattern.as_deref().unwrap_or_default());
         let pattern = self.pattern.as_deref().map(Pattern::new);
+        let is_needed = needed(&settings, pattern.as_ref());
+        if let Err(exit) = consent::settle(&mut context, &mut settings, &is_needed).await {
+            return exit;
+        }
         let nothing = match self {
             Self { provider: Some(_), .. } => json!([]),
             Self { cost: true, .. } => json!({"servers": [], "tokens": 0}),
@@ -123,6 +128,7 @@ impl Run for Tools {
                 break (board, toolset, listing);
             }
         };
+        let mut missing = Vec::new();
         let report = match listing {
             Ending::Interrupted => interruption_report(&context.output, &nothing),
             Ending::TimeUp => time_up(&context.output, &nothing),
@@ -137,6 +143,9 @@ impl Run for Tools {
                         let error = row.and_then(|row| row.last_error.as_ref());
                         let advice =
                             error.and_then(|error| needed_variables::advice_for(&config, &server.server, error));
+                        let secrets =
+                            error.map(|error| needed_variables::missing_secrets(&config, &server.server, error));
+                        missing.push((server.server.to_string(), secrets.unwrap_or_default()));
                         server.hint = advice.or(server.hint.take());
                     }
                 }
@@ -154,8 +163,21 @@ impl Run for Tools {
                 show(&context, &self, &settings, found, &known, exit, own.as_ref())
             }
         };
+        consent::ask_after_failure(&mut context, &missing).await;
         context.close(&board, report).await
     }
+}
+
+/// Whether a server is needed to list what fits the pattern.
+fn needed(settings: &Settings, pattern: Option<&Pattern>) -> impl Fn(&str) -> bool + use<> {
+    let config = &settings.loaded.config;
+    let names = config.servers.keys().chain(config.misconfigured.keys());
+    let named: Vec<String> = pattern
+        .map_or_else(Vec::new, |pattern| pattern.servers(names))
+        .iter()
+        .map(ToString::to_string)
+        .collect();
+    move |name| named.is_empty() || named.iter().any(|known| known == name)
 }
 
 /// The complaint about a server that the pattern names and that is not used: it is disabled, not approved or misconfigured.
@@ -255,7 +277,7 @@ fn show(
                         has_schemas: options.schema,
                         has_signatures: options.signatures,
                     };
-                    text(tools, &all, style)
+                    text(tools, &all, style, settings)
                 }
             };
             report
@@ -372,6 +394,9 @@ struct ToolsDocument<'a> {
     warnings: Vec<String>,
     #[serde(skip_serializing_if = "<[_]>::is_empty")]
     problems: &'a [ListWarning],
+    /// The hosts of the servers, if they are those of hosts.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    from_hosts: Option<Value>,
 }
 
 impl<'a> ToolsDocument<'a> {
@@ -381,6 +406,7 @@ impl<'a> ToolsDocument<'a> {
             unavailable: &listing.unavailable,
             warnings: settings.warnings().chain(listing.warnings.iter().cloned()).collect(),
             problems: &listing.problems,
+            from_hosts: settings.hosts().map(HostServers::document),
         }
     }
 }
@@ -397,7 +423,12 @@ struct Style {
 }
 
 /// The tools by server, one line each; with `-v` with their arguments. With a provider they have the names that its models see.
-fn text(tools: &[ListedTool], all: &BTreeMap<ServerName, usize>, style: Style) -> String {
+fn text(
+    tools: &[ListedTool],
+    all: &BTreeMap<ServerName, usize>,
+    style: Style,
+    settings: &Settings,
+) -> String {
     let width = output::width();
     if style.is_ranked {
         let mut table = Table::with_indent(0);
@@ -433,7 +464,8 @@ fn text(tools: &[ListedTool], all: &BTreeMap<ServerName, usize>, style: Style) -
         }
         text + &table.render(width)
     };
-    listing::sections(tools, "tool", all, |listed| &listed.tool.server, section)
+    let name = |server: &ServerName| settings.marked_name(server.as_str());
+    listing::sections(tools, "tool", all, |listed| &listed.tool.server, name, section)
 }
 
 fn signature(name: &str, listed: &ListedTool) -> String {

@@ -115,6 +115,9 @@ impl Run for Accept {
 pub(crate) struct Forget {
     /// The project file, or a folder of the project
     path: Option<PathBuf>,
+    /// The approvals of servers of hosts, instead of a project file
+    #[arg(long, conflicts_with = "path")]
+    hosts: bool,
 }
 
 impl Run for Forget {
@@ -122,6 +125,9 @@ impl Run for Forget {
     async fn run(self, mut context: Context<'_>) -> Exit {
         let env = Env::process();
         let mut store = TrustStore::user(&env);
+        if self.hosts {
+            return forget_servers(context, &mut store).await;
+        }
         // The file itself may be gone, or be one that cannot be read.
         let path = match project_path(self.path, &env, &store) {
             Ok(path) => path,
@@ -153,6 +159,31 @@ impl Run for Forget {
         };
         context.print(report).await
     }
+}
+
+/// Takes back that a person has agreed to start servers of hosts.
+async fn forget_servers(mut context: Context<'_>, store: &mut TrustStore) -> Exit {
+    let forgotten = match settings::forget_hosts(store) {
+        Ok(forgotten) => forgotten,
+        Err(error) => {
+            return context
+                .refuse(&trust_complaint(&error), &json!({"hosts": true, "forgotten": 0}))
+                .await;
+        }
+    };
+    let mut report = empty(
+        &context.output,
+        Exit::Done,
+        &json!({"hosts": true, "forgotten": forgotten}),
+    );
+    if !context.output.is_json() {
+        report.data = match forgotten {
+            0 => "no server of a host was approved\n".to_owned(),
+            1 => "1 server of hosts is no longer approved\n".to_owned(),
+            count => format!("{count} servers of hosts are no longer approved\n"),
+        };
+    }
+    context.print(report).await
 }
 
 /// Adds a sentence about a file.

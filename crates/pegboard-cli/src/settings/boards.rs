@@ -58,15 +58,21 @@ pub(crate) fn with_tokens(builder: pegboard::Builder) -> pegboard::Builder {
         return builder;
     };
     let builder = builder.token_store(folder);
-    match std::env::var_os("PEGBOARD_TOKEN_KEY_FILE").filter(|path| !path.is_empty()) {
+    match key_file() {
         Some(path) => builder.token_key_file(path),
         None if uses_keyring() => builder.keyring(),
         None => builder,
     }
 }
 
-/// Whether the tokens of sign-ins are encrypted with a key in the keyring, where there is one.
-fn uses_keyring() -> bool {
+/// The file with the key of encrypted files, where the user names one.
+pub(super) fn key_file() -> Option<PathBuf> {
+    let path = std::env::var_os("PEGBOARD_TOKEN_KEY_FILE").filter(|path| !path.is_empty());
+    path.map(PathBuf::from)
+}
+
+/// Whether the keyring is used where there is one: for the key of the tokens of sign-ins, and for the user's secrets.
+pub(super) fn uses_keyring() -> bool {
     std::env::var_os("PEGBOARD_KEYRING").is_none_or(|value| value != "off")
 }
 
@@ -76,7 +82,7 @@ pub(crate) fn pins_folder() -> Option<PathBuf> {
 }
 
 /// A folder of the user's state.
-fn state(name: &str) -> Option<PathBuf> {
+pub(super) fn state(name: &str) -> Option<PathBuf> {
     let folder = if cfg!(windows) {
         set("LOCALAPPDATA")
     } else {

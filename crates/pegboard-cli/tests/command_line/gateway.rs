@@ -42,6 +42,11 @@ pub(crate) struct Response {
 impl Served {
     /// Starts `pegboard serve` on any free port, with more options, and waits until it listens.
     pub(crate) fn start(home: &Home, options: &[&str]) -> Self {
+        Self::start_with(home, options, &[])
+    }
+
+    /// Like [`Self::start`], with more environment variables.
+    pub(crate) fn start_with(home: &Home, options: &[&str], variables: &[(&str, &str)]) -> Self {
         let listen: &[&str] = match options.contains(&"--listen") || options.contains(&"--no-listen") {
             true => &[],
             false => &["--listen", "127.0.0.1:0"],
@@ -56,6 +61,7 @@ impl Served {
         let (out, err) = (home.path("serve.out"), home.path("serve.err"));
         let child = home
             .pegboard(&args)
+            .envs(variables.iter().copied())
             .stdout(File::create(&out).unwrap())
             .stderr(File::create(&err).unwrap())
             .spawn()

@@ -1,5 +1,7 @@
 //! `pegboard import`, `install`, `uninstall` and `init`, with the config files of every host in their real shapes.
 
+#[cfg(target_os = "linux")]
+mod consent;
 mod golden;
 mod import;
 mod init;
@@ -10,3 +12,4 @@ mod restoring;
 mod same_server;
 #[cfg(target_os = "linux")]
 mod terminal;
+mod without_config;

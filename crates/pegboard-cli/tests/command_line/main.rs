@@ -88,6 +88,7 @@ mod result_settings;
 mod safety;
 #[cfg(target_os = "linux")]
 mod screens;
+mod secrets;
 #[cfg(unix)]
 mod serve;
 #[cfg(unix)]

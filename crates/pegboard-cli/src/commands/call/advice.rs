@@ -100,6 +100,15 @@ impl Situation<'_> {
         }
     }
 
+    /// The secrets that the server of a call asked for before it ended, with its name.
+    pub(super) fn missing_secrets(&self, reply: &Reply) -> Vec<(String, Vec<String>)> {
+        let missing = reply.server.as_ref().filter(|_| !self.is_in_daemon).and_then(|server| {
+            let names = needed_variables::missing_secrets(self.config, server, self.error_of(reply)?);
+            Some((server.to_string(), names))
+        });
+        missing.into_iter().collect()
+    }
+
     /// The last error of the server that a call was for.
     fn error_of(&self, reply: &Reply) -> Option<&LastError> {
         let name = reply.server.as_ref()?;

@@ -98,7 +98,7 @@ kinds! {
     UNKNOWN_SETTING = "unknown-setting" Config Problem
         "there is no setting of this name" "the closest name, if one is close; `--fix` renames it";
     VARIABLE_UNSET = "variable-unset" Config Problem
-        "a value refers to an environment variable that is not set" "set the variable, or write a default";
+        "a value refers to an environment variable or a secret that is not set" "set the variable; for a secret, `pegboard secret set NAME` and `${secret:NAME}`";
     URL_INCOMPLETE = "url-incomplete" Config Problem
         "an address has no scheme" "`--fix` adds `https://`, or `http://` on this machine";
     CONFIG_ERROR = "config-error" Config Problem
@@ -106,7 +106,7 @@ kinds! {
     COMMAND_LINE = "command-line" Config Problem
         "`command` holds a whole command line" "`--fix` moves the arguments to `args`";
     SECRET_IN_CLEAR = "secret-in-clear" Config Warning
-        "a token or password is written in the config file" "put it into a variable and write `${NAME}`";
+        "a token or password is written in the config file" "`pegboard secret set NAME`, and write `${secret:NAME}` or the variable `${NAME}`";
     CERTIFICATE_UNCHECKED = "certificate-unchecked" Config Warning
         "the server's certificate is not verified" "remove `tls.insecure`, and name the authority in `tls.ca`";
     CONFIG_WARNING = "config-warning" Config Warning

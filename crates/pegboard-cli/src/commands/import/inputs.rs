@@ -2,10 +2,13 @@
 
 use std::collections::BTreeMap;
 
-use pegboard_hosts::{hosts::Input, import::Plan};
+use pegboard::Secret;
+use pegboard_base::secret::names_secret;
+use pegboard_hosts::{hosts::Input, import::Plan, secret_reference};
 use tokio_util::sync::CancellationToken;
 
 use crate::{
+    commands::secret_prompt,
     output::{Output, one_line},
     terminal::{Keyboard, Lines as _},
 };
@@ -61,27 +64,33 @@ async fn answer(input: &Input, output: &Output) -> Option<String> {
     }
 }
 
-/// Stores a secret in the keyring and returns the reference to it. Without a keyring it is forgotten, and a variable takes its place.
+/// Stores a secret of the user, and returns the reference to it. Where it cannot be stored it is forgotten, and a variable takes its place.
 async fn store(input: &Input, secret: &str, output: &Output) -> Option<String> {
-    let user: String = input
-        .id
-        .chars()
-        .map(|c| {
-            if c.is_ascii_alphanumeric() || c == '_' || c == '-' {
-                c
-            } else {
-                '-'
-            }
-        })
-        .collect();
-    match super::super::keyring_entry::store("pegboard", &user, secret).await {
-        Ok(()) => Some(format!("${{keyring:pegboard/{user}}}")),
+    let name = input.variable();
+    match secret_prompt::store(&name, Secret::new(secret)).await {
+        Ok(_) => Some(secret_reference(&name)),
         Err(reason) => {
             output.note(&format!(
-                "the secret is not stored ({reason}), so a variable takes its place: set {}",
-                input.variable()
+                "the secret is not stored ({reason}), so a variable takes its place: set {name}"
             ));
             None
+        }
+    }
+}
+
+/// Asks for the secrets that the servers of a plan take from variables which are not set here, and has the config refer to them.
+pub(in crate::commands) async fn ask_for_secrets(plan: &mut Plan, output: &Output) {
+    if !secret_prompt::can_ask(output) {
+        return;
+    }
+    for (variable, servers) in plan.unset_variables() {
+        let is_input = plan
+            .rows
+            .iter()
+            .flat_map(|row| &row.inputs)
+            .any(|input| input.variable() == variable);
+        if !is_input && names_secret(&variable) && secret_prompt::ask_and_store(output, &variable, &servers).await {
+            plan.take_from_secret(&variable);
         }
     }
 }

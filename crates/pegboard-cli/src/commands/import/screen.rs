@@ -100,8 +100,8 @@ pub(in crate::commands) fn warnings(plan: &Plan, is_written: bool) -> Vec<String
         .collect();
     if !holders.is_empty() {
         warnings.push(format!(
-            "{} now has the secrets of {} in clear text, readable only by you; to keep them out of the file, write `${{VARIABLE}}` or \
-             `${{keyring:SERVICE/USER}}` in place of each",
+            "{} now has the secrets of {} in clear text, readable only by you; to keep them out of the file, use `pegboard secret set NAME` and \
+             write `${{secret:NAME}}` in place of each",
             plan.file.display(),
             holders.join(", "),
         ));

@@ -2,7 +2,10 @@
 
 use std::path::Path;
 
-use pegboard_hosts::{Checked, ServersFile, check_server_name, shorten_path, user_file::restrict};
+use pegboard_base::secret::names_secret;
+use pegboard_hosts::{
+    Checked, ServersFile, check_server_name, import::find_unset, shorten_path, take_from_secret, user_file::restrict,
+};
 use serde_json::{Value, json};
 
 use super::{
@@ -16,7 +19,7 @@ use crate::{
     commands::{
         command::Run,
         context::{Context, Ending, empty, interruption_report, time_up, with_complaint},
-        plain_secrets,
+        plain_secrets, secret_prompt,
         stdin::{self, Input},
         tools::Tools,
     },
@@ -63,9 +66,37 @@ impl Run for Add {
                     .await;
             }
         };
+        let entry = match ask_for_secrets(&mut context, &self.name, entry, &self.writing).await {
+            Ok(entry) => entry,
+            Err(exit) => return exit,
+        };
         let report = write_and_report(&context, &self.name, &entry, &self.writing, self.check).await;
         finish(context, self.name, report, self.check).await
     }
+}
+
+/// Asks for the secrets that a new server takes from variables which are not set here, and has it refer to them. A project's file is for others too,
+/// who have other secrets.
+async fn ask_for_secrets(
+    context: &mut Context<'_>,
+    name: &str,
+    mut entry: Value,
+    writing: &Writing,
+) -> Result<Value, Exit> {
+    let output = context.output.clone();
+    if writing.dry_run || writing.project || !secret_prompt::can_ask(&output) {
+        return Ok(entry);
+    }
+    let unset = entry.as_object().map(find_unset).unwrap_or_default();
+    for variable in unset.iter().filter(|variable| names_secret(variable)) {
+        let servers = [name.to_owned()];
+        let asking = secret_prompt::ask_and_store(&output, variable, &servers);
+        let is_stored = context.work_or_end(asking, &json!({"name": name})).await?;
+        if let Some(settings) = entry.as_object_mut().filter(|_| is_stored) {
+            take_from_secret(settings, variable);
+        }
+    }
+    Ok(entry)
 }
 
 /// Prints the report, and lists the tools of the new server if that was asked for.
@@ -137,7 +168,7 @@ async fn write_and_report(
     let daemon = !writing.dry_run && has_daemon(context).await;
     match write(context, name, entry, writing) {
         Ok(mut added) => {
-            added.checked.warnings.extend(in_clear(name, entry));
+            added.checked.warnings.extend(in_clear(entry));
             added.report(&context.output, name, writing, daemon, is_checked)
         }
         Err(complaint) => report_refusal(&context.output, name, &complaint),
@@ -152,16 +183,16 @@ fn report_refusal(output: &Output, name: &str, complaint: &Complaint) -> Report 
 }
 
 /// Warnings about secrets that the file would hold as plain text. The library warns of those in `args`.
-fn in_clear(name: &str, entry: &Value) -> Vec<String> {
+fn in_clear(entry: &Value) -> Vec<String> {
     let mut warnings = Vec::new();
     for table in ["env", "headers"] {
         for (key, value) in entry[table].as_object().into_iter().flatten() {
             let value = value.as_str().unwrap_or_default();
             if plain_secrets::is_secret(key, value) {
                 warnings.push(format!(
-                    "the secret in `{table}.{key}` is in the file as plain text; `{}` takes it from a variable, `{}` from the keyring",
-                    plain_secrets::from_variable(key, value),
-                    plain_secrets::from_keyring(name, key, value),
+                    "the secret in `{table}.{key}` is in the file as plain text; `{}` stores it, and `{}` reads it",
+                    plain_secrets::command(key),
+                    plain_secrets::from_secret(key, value),
                 ));
             }
         }
@@ -211,7 +242,7 @@ fn write(context: &Context<'_>, name: &str, entry: &Value, writing: &Writing) ->
         ));
     }
     if !writing.dry_run {
-        let has_secret = !in_clear(name, entry).is_empty();
+        let has_secret = !in_clear(entry).is_empty();
         // Before too: the file keeps its mode, so no other user can read the secret meanwhile.
         if has_secret && file.path().is_file() {
             restrict(file.path())?;
@@ -236,7 +267,12 @@ impl Added {
         let unset = checked
             .unset
             .iter()
-            .map(|variable| format!("the variable {variable} is not set here"));
+            .map(|variable| match names_secret(variable) {
+                true => format!(
+                    "the variable {variable} is not set here; `pegboard secret set {variable}` and `${{secret:{variable}}}` work without it"
+                ),
+                false => format!("the variable {variable} is not set here"),
+            });
         let warnings: Vec<String> = checked.warnings.iter().cloned().chain(unset).collect();
         if output.is_json() {
             let document = json!({

@@ -110,7 +110,7 @@ pub(crate) struct List {}
 impl Run for List {
     /// Lists the configured servers.
     async fn run(self, mut context: Context<'_>) -> Exit {
-        let settings = Settings::load(&context.global);
+        let settings = Settings::load_or_hosts(&context.global);
         if let Err(complaint) = settings.selected_config() {
             return context
                 .refuse(&complaint, &json!({"servers": [], "warnings": []}))
@@ -118,9 +118,14 @@ impl Run for List {
         }
         let mut servers = all(&settings);
         complete(&mut servers, &context.global);
+        if let Some(hosts) = settings.hosts() {
+            servers.iter_mut().for_each(|server| hosts.complete(server));
+        }
         let report = if context.output.is_json() {
             let warnings: Vec<String> = settings.warnings().collect();
-            Report::json(Exit::Done, &json!({"servers": servers, "warnings": warnings}))
+            let mut document = json!({"servers": servers, "warnings": warnings});
+            settings.add_hosts_to(&mut document);
+            Report::json(Exit::Done, &document)
         } else {
             let mut report = Report::new(Exit::Done);
             let mut table = Table::with_indent(0).with_optional(&[PLACE]);
@@ -128,7 +133,8 @@ impl Run for List {
             for server in &servers {
                 let cell = |key: &str| one_line(server[key].as_str().unwrap_or("-"));
                 let place = place(server).map_or_else(|| "-".to_owned(), |place| one_line(&place));
-                table.row([cell("name"), cell("kind"), cell("state"), place, cell("target")]);
+                let name = one_line(&settings.marked_name(server["name"].as_str().unwrap_or("-")));
+                table.row([name, cell("kind"), cell("state"), place, cell("target")]);
             }
             if !servers.is_empty() {
                 let paint = Paint::detect(&std::io::stdout());
@@ -139,6 +145,7 @@ impl Run for List {
                     _ => cell.to_owned(),
                 });
             }
+            settings.host_notes().for_each(|note| context.output.note(&note));
             if let Some(note) = settings.demo_note() {
                 context.output.note(note);
             } else if servers.is_empty() {

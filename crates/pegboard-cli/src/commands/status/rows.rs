@@ -4,7 +4,7 @@ use pegboard::State;
 use serde::Deserialize;
 use serde_json::Value;
 
-use crate::{daemon::Unfinished, output::one_line};
+use crate::{daemon::Unfinished, output::one_line, settings::Settings};
 
 /// The part of a board's status that people see.
 #[derive(Debug, Default, Deserialize)]
@@ -21,11 +21,21 @@ impl StatusRows {
     pub(in crate::commands) fn parse(status: Value) -> Self {
         serde_json::from_value(status).unwrap_or_default()
     }
+
+    /// Notes which hosts the servers are of.
+    pub(super) fn mark(&mut self, settings: &Settings) {
+        for server in &mut self.servers {
+            server.shown_name = Some(settings.marked_name(&server.name));
+        }
+    }
 }
 
 #[derive(Debug, Deserialize)]
 pub(in crate::commands) struct ShownServer {
     pub(in crate::commands) name: String,
+    /// Its name with the hosts that it is of.
+    #[serde(skip)]
+    shown_name: Option<String>,
     /// The view that alone uses it.
     #[serde(default)]
     pub(in crate::commands) view: Option<String>,
@@ -67,7 +77,7 @@ impl ShownServer {
             .map(String::as_str)
             .collect();
         match owners.as_slice() {
-            [] => self.name.clone(),
+            [] => self.shown_name.clone().unwrap_or_else(|| self.name.clone()),
             owners => format!("{} ({})", self.name, one_line(&owners.join(", "))),
         }
     }

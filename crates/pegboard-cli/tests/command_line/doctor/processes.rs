@@ -226,7 +226,12 @@ fn a_variable_that_a_server_asks_for_and_does_not_get_is_named() {
     let withheld = format!("`HUB_ACCESS_TOKEN` is set here, but not passed on to the server: {settings}");
     for (is_set, advice) in [
         (true, withheld.clone()),
-        (false, format!("set `HUB_ACCESS_TOKEN`, and pass it on: {settings}")),
+        (
+            false,
+            "`pegboard secret set HUB_ACCESS_TOKEN`, and pass it on: \
+             `env = { HUB_ACCESS_TOKEN = \"${secret:HUB_ACCESS_TOKEN}\" }`"
+                .to_owned(),
+        ),
     ] {
         let found = Diagnosis::from(&run(&["doctor", "-o", "json"], is_set));
         let found = found.shows("exits-at-start").finding("exits-at-start").unwrap();

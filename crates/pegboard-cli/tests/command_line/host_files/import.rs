@@ -253,11 +253,7 @@ fn a_server_with_inputs_is_found_again_and_the_default_of_an_input_stays_one() {
     let again = home.run(&["import", "vscode:mcp.json", "--yes", "-o", "json"]).json();
     assert_eq!(again["servers"][0]["action"], "same");
     // Also after the inputs were answered.
-    home.config(
-        &text
-            .replace("${KEY}", "${keyring:pegboard/key}")
-            .replace("${REGION:-eu}", "us"),
-    );
+    home.config(&text.replace("${KEY}", "${secret:KEY}").replace("${REGION:-eu}", "us"));
     let again = home.run(&["import", "vscode:mcp.json", "--yes", "-o", "json"]).json();
     assert_eq!(again["servers"][0]["action"], "same");
 }

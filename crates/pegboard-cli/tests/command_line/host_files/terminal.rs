@@ -39,7 +39,7 @@ fn what_the_host_would_ask_for_is_asked_and_a_password_is_not_echoed() {
     assert!(config.contains("REGION = \"us$$1\""), "{config}");
     // Without a keyring here, a variable takes the place of the secret.
     assert!(
-        config.contains("TOKEN = \"${GH_TOKEN}\"") || config.contains("${keyring:pegboard/gh-token}"),
+        config.contains("TOKEN = \"${GH_TOKEN}\"") || config.contains("${secret:GH_TOKEN}"),
         "{config}"
     );
     assert!(!config.contains("typed-secret"), "{config}");
@@ -65,13 +65,13 @@ fn a_password_is_kept_in_the_keyring_of_the_desktop_and_read_from_there() {
     let (code, shown) = terminal.ends();
     assert_eq!(code, Some(0), "{shown}");
     let config = config(&home);
-    assert!(config.contains("TOKEN = \"${keyring:pegboard/gh-token}\""), "{config}");
+    assert!(config.contains("TOKEN = \"${secret:GH_TOKEN}\""), "{config}");
     let asked = fs::read_to_string(home.path("asked")).unwrap();
     assert!(
-        asked.contains("service pegboard username gh-token") && !asked.contains("typed-secret"),
+        asked.contains("service pegboard-secret username GH_TOKEN") && !asked.contains("typed-secret"),
         "{asked}"
     );
-    let stored = home.path("entry service pegboard username gh-token");
+    let stored = home.path("entry service pegboard-secret username GH_TOKEN");
     assert_eq!(fs::read_to_string(&stored).unwrap(), "typed-secret");
     let origin = |home: &Home| {
         let mut command = home.pegboard(&["config", "show", "-o", "json"]);
@@ -86,7 +86,7 @@ fn a_password_is_kept_in_the_keyring_of_the_desktop_and_read_from_there() {
     );
     fs::remove_file(stored).unwrap();
     assert!(
-        format!("{:?}", origin(&home)).contains("keyring"),
+        format!("{:?}", origin(&home)).contains("pegboard secret set GH_TOKEN"),
         "it is read from the keyring"
     );
 }
@@ -108,7 +108,8 @@ fn a_server_whose_password_cannot_be_kept_stays_in_the_host() {
     let (code, shown) = terminal.ends();
     assert_eq!(code, Some(0), "{shown}");
     assert!(
-        shown.contains("a variable takes its place: set GH_TOKEN") && shown.contains("  set GH_TOKEN "),
+        shown.contains("a variable takes its place: set GH_TOKEN")
+            && shown.contains("asks for GH_TOKEN, which is needed by github"),
         "{shown}"
     );
     assert!(fs::read_to_string(&file).unwrap().contains("${input:gh-token}"));

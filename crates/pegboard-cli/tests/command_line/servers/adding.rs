@@ -77,9 +77,7 @@ fn a_secret_in_clear_is_warned_of_and_never_shown() {
         ],
     );
     assert!(
-        said.contains(
-            "`Bearer ${AUTHORIZATION}` takes it from a variable, `Bearer ${keyring:web/Authorization}` from the keyring"
-        ),
+        said.contains("`pegboard secret set AUTHORIZATION` stores it, and `Bearer ${secret:AUTHORIZATION}` reads it"),
         "{said}"
     );
     let both = said
@@ -149,7 +147,7 @@ fn a_password_in_a_url_is_a_secret() {
         &["add", "db", "--env", "DATABASE_URL=postgres://u:canary@h/db", "--", "x"],
     );
     assert!(
-        said.contains("the secret in `env.DATABASE_URL` is in the file as plain text; `${DATABASE_URL}` takes it"),
+        said.contains("the secret in `env.DATABASE_URL` is in the file as plain text; `pegboard secret set DATABASE_URL` stores it"),
         "{said}"
     );
     assert!(!said.contains("canary"), "{said}");

@@ -1,0 +1,236 @@
+//! Asks the person at the terminal what a command needs before servers are started: whether those of hosts may be, and for secrets.
+
+use std::collections::BTreeMap;
+
+use pegboard::Problem;
+use pegboard_base::secret::names_secret;
+use pegboard_hosts::{HostError, ServersFile};
+use serde_json::Value;
+
+use super::{
+    agreement,
+    context::{Context, Ending, interruption_report, time_up},
+    secret_prompt,
+};
+use crate::{
+    exit::Exit,
+    output::{self, Table, one_line},
+    settings::{HostServers, Settings, join},
+};
+
+/// How a problem names a secret that is not stored.
+const SECRET: &str = "secret:";
+
+/// Asks whether servers of hosts may be started, and for the secrets that are missing, of servers that `is_needed` names. Where nobody can be asked,
+/// nothing changes.
+pub(super) async fn settle(
+    context: &mut Context<'_>,
+    settings: &mut Settings,
+    is_needed: &dyn Fn(&str) -> bool,
+) -> Result<(), Exit> {
+    if context.output.is_json() || !agreement::can_ask() {
+        return Ok(());
+    }
+    agree_on_hosts(context, settings, is_needed).await?;
+    ask_for_secrets(context, settings, is_needed).await
+}
+
+/// Whether a command about one server, or about a tool that may be of any, needs a server. `is_of` tells whether its name says so.
+pub(super) fn needed<F: Fn(&str) -> bool>(settings: &Settings, is_of: F) -> impl Fn(&str) -> bool + use<F> {
+    let config = &settings.loaded.config;
+    let mut names = config.servers.keys().chain(config.misconfigured.keys());
+    let is_named = names.any(|name| is_of(name.as_str()));
+    move |name| !is_named || is_of(name)
+}
+
+async fn agree_on_hosts(
+    context: &mut Context<'_>,
+    settings: &mut Settings,
+    is_needed: &dyn Fn(&str) -> bool,
+) -> Result<(), Exit> {
+    let Some(hosts) = settings.hosts() else { return Ok(()) };
+    let picked: Vec<&str> = settings.picked_servers().collect();
+    let is_meant = |name: &str| is_needed(name) && (picked.is_empty() || picked.contains(&name));
+    let pending = hosts.pending().filter(|(server, _)| is_meant(&server.name));
+    let names: Vec<String> = pending.map(|(server, _)| server.name.clone()).collect();
+    if names.is_empty() {
+        return Ok(());
+    }
+    let output = context.output.clone();
+    output.say(&plan(hosts, &names));
+    let question = question(hosts, &names);
+    match context.work(agreement::agrees(&output, &question)).await {
+        Ending::Done(false) => return Ok(()),
+        Ending::Done(true) => {}
+        Ending::TimeUp => return Err(context.print(time_up(&output, &Value::Null)).await),
+        Ending::Interrupted => return Err(context.print(interruption_report(&output, &Value::Null)).await),
+    }
+    match hosts.approve(&names) {
+        Ok(()) => {
+            output.note("this is remembered until one of them changes; `pegboard trust forget --hosts` takes it back")
+        }
+        Err(error) => {
+            output.say(&output::warning(&format!("this is not remembered: {error}")));
+            context.global.trust = true;
+        }
+    }
+    *settings = Settings::load_or_hosts(&context.global);
+    Ok(())
+}
+
+/// The servers that would be started, with their command lines.
+fn plan(hosts: &HostServers, names: &[String]) -> String {
+    let mut table = Table::with_indent(2);
+    for (server, has_changed) in hosts.pending().filter(|(server, _)| names.contains(&server.name)) {
+        let mark = if has_changed { ", has changed" } else { "" };
+        let name = format!("{} ({}{mark})", server.name, server.source());
+        table.row([one_line(&name), one_line(&server.target)]);
+    }
+    // Not cut to the terminal's width: what is started is what a person must see.
+    format!("no config found, and hosts have servers:\n{}", table.render(None))
+}
+
+fn question(hosts: &HostServers, names: &[String]) -> String {
+    let mut sources: Vec<&str> = Vec::new();
+    for (server, _) in hosts.pending().filter(|(server, _)| names.contains(&server.name)) {
+        for host in &server.hosts {
+            if !sources.contains(&host.title) {
+                sources.push(host.title);
+            }
+        }
+    }
+    let count = match names.len() {
+        1 => "1 server".to_owned(),
+        count => format!("{count} servers"),
+    };
+    format!("Start {count} of {}?", join(&sources))
+}
+
+/// Asks for the secrets that are missing, and has our config refer to them.
+pub(super) async fn ask_for_secrets(
+    context: &mut Context<'_>,
+    settings: &mut Settings,
+    is_needed: &dyn Fn(&str) -> bool,
+) -> Result<(), Exit> {
+    let missing = missing_secrets(settings, context, is_needed);
+    if missing.is_empty() || !secret_prompt::can_ask(&context.output) {
+        return Ok(());
+    }
+    let output = context.output.clone();
+    let mut is_changed = false;
+    for (name, servers) in &missing {
+        let shown: Vec<String> = servers.iter().map(|server| settings.marked_name(server)).collect();
+        match context.work(secret_prompt::ask_and_store(&output, name, &shown)).await {
+            Ending::Done(false) => {}
+            Ending::Done(true) => {
+                is_changed = true;
+                for server in servers {
+                    refer(context, server, name, false);
+                }
+            }
+            Ending::TimeUp => return Err(context.print(time_up(&output, &Value::Null)).await),
+            Ending::Interrupted => return Err(context.print(interruption_report(&output, &Value::Null)).await),
+        }
+    }
+    if is_changed {
+        *settings = match settings.hosts() {
+            Some(_) => Settings::load_or_hosts(&context.global),
+            None => Settings::load(&context.global),
+        };
+    }
+    Ok(())
+}
+
+/// Asks for the secrets that servers of our config asked for before they ended, and gives them to the servers. The next command starts them with
+/// these.
+pub(super) async fn ask_after_failure(context: &mut Context<'_>, missing: &[(String, Vec<String>)]) {
+    let output = context.output.clone();
+    if missing.is_empty() || !secret_prompt::can_ask(&output) {
+        return;
+    }
+    let mut is_any = false;
+    for (server, names) in missing {
+        if names.is_empty() || !is_ours(context, server) {
+            continue;
+        }
+        for name in names {
+            let servers = [server.clone()];
+            let asking = secret_prompt::ask_and_store(&output, name, &servers);
+            match context.work(asking).await {
+                Ending::Done(true) => {
+                    is_any = true;
+                    refer(context, server, name, true);
+                }
+                Ending::Done(false) => {}
+                Ending::TimeUp | Ending::Interrupted => return,
+            }
+        }
+    }
+    if is_any {
+        output.note("give the command again: the server is started with it then");
+    }
+}
+
+/// The secrets that servers lack, each with the names of the servers. Those of files that other programs read too are left out: a reference to our
+/// secrets would mean nothing there.
+fn missing_secrets(
+    settings: &Settings,
+    context: &Context<'_>,
+    is_needed: &dyn Fn(&str) -> bool,
+) -> BTreeMap<String, Vec<String>> {
+    let mut missing: BTreeMap<String, Vec<String>> = BTreeMap::new();
+    for problem in settings.loaded.errors() {
+        let Some((name, server)) = missing_secret(problem).filter(|(_, server)| is_needed(server)) else {
+            continue;
+        };
+        let is_stored_reference = problem.variable.as_deref().is_some_and(|name| name.starts_with(SECRET));
+        if is_stored_reference || settings.hosts().is_some() || is_ours(context, server) {
+            let servers = missing.entry(name.to_owned()).or_default();
+            if !servers.iter().any(|known| known == server) {
+                servers.push(server.to_owned());
+            }
+        }
+    }
+    missing
+}
+
+/// The name of the secret that a problem is about, with the server.
+fn missing_secret(problem: &Problem) -> Option<(&str, &str)> {
+    let variable = problem.variable.as_deref()?;
+    let name = match variable.strip_prefix(SECRET) {
+        Some(name) => name,
+        None => Some(variable).filter(|name| names_secret(name))?,
+    };
+    Some((name, problem.server()?))
+}
+
+/// Whether a server is in a config file that no other program reads.
+fn is_ours(context: &Context<'_>, server: &str) -> bool {
+    let files = ServersFile::with(&context.global.configs, server).unwrap_or_default();
+    files.first().is_some_and(|file| !file.is_shared())
+}
+
+/// Has the config entry of a server take a value from the secret in place of the variable; with `gives` its process gets it in any case.
+fn refer(context: &Context<'_>, server: &str, name: &str, gives: bool) {
+    let edit = || -> Result<Option<String>, HostError> {
+        let _locks = ServersFile::lock_all(&context.global.configs)?;
+        let mut files = ServersFile::with(&context.global.configs, server)?;
+        let Some(file) = files.first_mut().filter(|file| !file.is_shared()) else {
+            return Ok(None);
+        };
+        match file.take_from_secret(server, name, gives)? {
+            true => file.save().map(|()| Some(file.shown_path())),
+            false => Ok(None),
+        }
+    };
+    match edit() {
+        Ok(Some(file)) => context
+            .output
+            .note(&format!("{file} has `${{secret:{name}}}` for `{server}` now")),
+        Ok(None) => {}
+        Err(error) => {
+            let message = format!("`{server}` still reads the variable `{name}`: {}", error.message);
+            context.output.say(&output::warning(&message));
+        }
+    }
+}

@@ -1,0 +1,83 @@
+//! Asks the person at the terminal for a secret that is not set, and stores it.
+
+use pegboard::{Hint as _, Secret};
+use pegboard_oauth::SecretPlace;
+use tokio_util::sync::CancellationToken;
+
+use super::agreement;
+use crate::{
+    output::{self, Output, one_line},
+    settings::secret_store,
+    terminal::{Keyboard, Lines as _},
+};
+
+/// Whether a person can be asked for a secret, and there is a place for it.
+pub(super) fn can_ask(output: &Output) -> bool {
+    !output.is_json() && agreement::can_ask() && has_place()
+}
+
+/// Whether secrets can be stored on this machine.
+pub(super) fn has_place() -> bool {
+    secret_store().is_some_and(|store| store.place().is_ok())
+}
+
+/// Reads a line without echo. `None` if it is empty or the terminal is gone.
+pub(super) async fn read_hidden(output: &Output, question: &str) -> Option<Secret> {
+    let cancelled = CancellationToken::new();
+    let _cancels = cancelled.clone().drop_guard();
+    let aside = output.hide_spinner();
+    output.say(&format!("{question}: "));
+    // On a blocking thread, so that Ctrl-C works while the terminal is read.
+    let reading = tokio::task::spawn_blocking(move || {
+        let line = Keyboard::until(cancelled).next_hidden();
+        drop(aside);
+        line
+    });
+    let line = reading.await.ok()?.ok()??;
+    (!line.is_empty()).then(|| Secret::new(line))
+}
+
+/// Asks for the secret of this name, which the servers need, and stores it. Returns whether it is stored.
+pub(super) async fn ask_and_store(output: &Output, name: &str, servers: &[String]) -> bool {
+    let verb = if servers.len() == 1 { "needs" } else { "need" };
+    let servers = one_line(&servers.join(", "));
+    output.say(&format!("{servers} {verb} `{name}`, which is not set.\n"));
+    let Some(value) = read_hidden(output, &format!("{name} (not shown; empty leaves it)")).await else {
+        return false;
+    };
+    match store(name, value).await {
+        Ok(place) => {
+            output.note(&format!(
+                "`{name}` is stored in {}. Claude Desktop, Cursor and other hosts start `pegboard mcp`, which reads it from there: no variable has \
+                 to be set in them",
+                in_words(place)
+            ));
+            true
+        }
+        Err(why) => {
+            output.say(&output::warning(&format!("`{name}` is not stored: {why}")));
+            false
+        }
+    }
+}
+
+/// Stores a secret. The error says why it could not be, and what to do.
+pub(super) async fn store(name: &str, value: Secret) -> Result<SecretPlace, String> {
+    let name = name.to_owned();
+    let storing = tokio::task::spawn_blocking(move || {
+        let store = secret_store().ok_or("there is no home folder; set HOME")?;
+        store.set(&name, &value).map_err(|error| match error.hint() {
+            Some(hint) => format!("{error}; {hint}"),
+            None => error.to_string(),
+        })
+    });
+    storing.await.unwrap_or_else(|_| Err("it was given up".to_owned()))
+}
+
+/// Where a secret is, in a sentence.
+pub(super) fn in_words(place: SecretPlace) -> &'static str {
+    match place {
+        SecretPlace::Keyring => "the keyring of this system",
+        SecretPlace::File => "an encrypted file of yours",
+    }
+}
