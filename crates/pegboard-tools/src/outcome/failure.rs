@@ -50,7 +50,7 @@ pub struct Failure {
     /// What a model is told beside the message, such as the names that there are. A person looks them up.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[doc(hidden)]
-    pub for_models: Option<String>,
+    pub for_models: Option<Box<str>>,
     /// What a model should do next.
     #[serde(
         default,
@@ -141,7 +141,7 @@ impl Failure {
     /// Sets what a model is told beside the message.
     #[must_use]
     #[doc(hidden)]
-    pub fn for_models(mut self, more: impl Into<String>) -> Self {
+    pub fn for_models(mut self, more: impl Into<Box<str>>) -> Self {
         self.for_models = Some(more.into());
         self
     }

@@ -214,7 +214,7 @@ impl Serialize for Reply {
                     outcome["advice"] = json!(advice);
                 }
                 if let Some(more) = &failure.for_models {
-                    outcome["for_models"] = more.as_str().into();
+                    outcome["for_models"] = json!(more);
                 }
                 if let Some(cause) = &failure.cause {
                     outcome["causes"] = json!(cause);

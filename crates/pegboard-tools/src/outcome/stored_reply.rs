@@ -79,7 +79,7 @@ struct StoredOutcome {
     message: Option<String>,
     #[serde(default, deserialize_with = "advice::deserialize_known")]
     advice: Option<Advice>,
-    for_models: Option<String>,
+    for_models: Option<Box<str>>,
     causes: Option<Cause>,
     #[serde(default, deserialize_with = "diagnosis::known")]
     diagnosis: Option<Box<Diagnosis>>,
@@ -195,7 +195,7 @@ mod tests {
         let failure = failure.prop_map(|(kind, message, hint, sent, code, retry, advice, for_models)| Failure {
             hint,
             advice,
-            for_models,
+            for_models: for_models.map(String::into_boxed_str),
             may_have_executed: sent,
             code,
             retry_after: retry.map(|millis| Duration::from_millis(millis.into())),
