@@ -423,12 +423,7 @@ struct Style {
 }
 
 /// The tools by server, one line each; with `-v` with their arguments. With a provider they have the names that its models see.
-fn text(
-    tools: &[ListedTool],
-    all: &BTreeMap<ServerName, usize>,
-    style: Style,
-    settings: &Settings,
-) -> String {
+fn text(tools: &[ListedTool], all: &BTreeMap<ServerName, usize>, style: Style, settings: &Settings) -> String {
     let width = output::width();
     if style.is_ranked {
         let mut table = Table::with_indent(0);
