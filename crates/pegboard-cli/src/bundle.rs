@@ -1,32 +1,18 @@
 //! An MCP bundle (`.mcpb`, before that `.dxt`): a zip file with a server and a manifest that says how to start it. Nothing of it is run here.
 
 mod archive;
+mod bundle_error;
 mod manifest;
 
-use std::{
-    fmt,
-    path::{Path, PathBuf},
-};
+use std::path::{Path, PathBuf};
 
 use sha2::{Digest as _, Sha256};
 
 use archive::File;
+pub(crate) use bundle_error::BundleError;
+use bundle_error::error;
 pub(crate) use manifest::Given;
 use manifest::Manifest;
-
-/// Why a bundle is not added.
-#[derive(Debug)]
-pub(crate) struct BundleError(String);
-
-impl fmt::Display for BundleError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
-    }
-}
-
-fn error(message: impl Into<String>) -> BundleError {
-    BundleError(message.into())
-}
 
 /// A bundle that was read whole and is as it should be.
 #[derive(Debug)]

@@ -388,10 +388,10 @@ mod tests {
         let store = SecretStore::new(folder.path().join("s/secrets.json"), vec![keyring(&folder)], None);
         assert_eq!(store.get("TOKEN").unwrap(), None);
         assert_eq!(store.set("TOKEN", &"s3cr3t".into()).unwrap(), SecretPlace::Keyring);
-        assert_eq!(store.set("TOKEN", &"s3c0nd".into()).unwrap(), SecretPlace::Keyring);
-        assert_eq!(store.get("TOKEN").unwrap(), Some("s3c0nd".into()));
+        assert_eq!(store.set("TOKEN", &"n3w-value".into()).unwrap(), SecretPlace::Keyring);
+        assert_eq!(store.get("TOKEN").unwrap(), Some("n3w-value".into()));
         assert_eq!(names(&store), [("TOKEN".to_owned(), SecretPlace::Keyring)]);
-        assert!(!fs::read_to_string(store.path()).unwrap().contains("s3c0nd"));
+        assert!(!fs::read_to_string(store.path()).unwrap().contains("n3w-value"));
         assert!(store.remove("TOKEN").unwrap() && !store.remove("TOKEN").unwrap());
         assert_eq!((store.get("TOKEN").unwrap(), names(&store).len()), (None, 0));
     }

@@ -10,7 +10,7 @@ use std::{
 
 use rawzip::{CompressionMethod, ZipArchive};
 
-use super::{BundleError, error};
+use super::bundle_error::{BundleError, error};
 
 /// The most entries. Bundles for Node have their `node_modules`.
 const MAX_ENTRIES: usize = 50_000;

@@ -4,7 +4,7 @@ use std::{collections::BTreeMap, path::Path};
 
 use serde_json::{Map, Value};
 
-use super::{BundleError, error};
+use super::bundle_error::{BundleError, error};
 
 /// The manifest, with what concerns this system.
 #[derive(Debug)]

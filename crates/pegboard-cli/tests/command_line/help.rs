@@ -144,6 +144,7 @@ fn all_commands_and_options_are_listed_on_request() {
                    rename      Give a server of the config file another name
                    add-json    Add a server whose settings are given as JSON
                    logout      Sign out of a server
+                   secret      Keep secrets for the config in the keyring
                    trust       Approve the config file of a project
     Hosts          init        Set Pegboard up: import servers, enter it in hosts
                    import      Copy the servers of other programs into the config
@@ -151,6 +152,7 @@ fn all_commands_and_options_are_listed_on_request() {
                    uninstall   Take Pegboard out of a host again
     Gateway        serve       Serve all tools at one MCP endpoint over HTTP
                    mcp         Serve all tools as one MCP server on stdio
+                   daemon      Show, end or restart the daemon in which the servers run
                    health      Check whether a running `serve` is alive, or ready
                    token       Make a token for a client of `serve`
     Write servers  generate    Write typed wrappers of a server's tools

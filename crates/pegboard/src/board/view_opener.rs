@@ -71,7 +71,7 @@ impl ViewOpener {
             credentials: credentials.map(|credentials| credentials.provider),
             variables: view.variables.clone(),
             host: view.host.clone(),
-            catalog_only: view.catalog_only,
+            catalog_only: view.is_catalog_only(),
             shown: view.rules.shown_servers(),
         };
         view.memory = view.principal.clone().map(|principal| {

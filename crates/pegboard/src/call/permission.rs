@@ -33,7 +33,7 @@ pub(super) async fn obtain(
 ) -> Result<(), Failure> {
     let verdict = decide(context, call, arguments, record).await;
     let recorded = audit_trail::record(context, call, arguments, &verdict).await;
-    verdict.map_err(|denied| denied.rule.explain(denied.failure, Some(context.server().name())))?;
+    verdict.map_err(|denied| denied.rule.explain(*denied.failure, Some(context.server().name())))?;
     recorded
 }
 

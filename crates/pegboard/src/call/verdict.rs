@@ -10,11 +10,15 @@ pub(super) type Verdict = Result<Option<AuditRule>, Denied>;
 #[derive(Debug)]
 pub(super) struct Denied {
     pub(super) rule: AuditRule,
-    pub(super) failure: Failure,
+    /// Boxed, because most calls are made.
+    pub(super) failure: Box<Failure>,
 }
 
 impl Denied {
     pub(super) fn by(rule: AuditRule, failure: Failure) -> Self {
-        Self { rule, failure }
+        Self {
+            rule,
+            failure: Box::new(failure),
+        }
     }
 }

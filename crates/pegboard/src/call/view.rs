@@ -45,6 +45,18 @@ use pegboard_config::Rate;
 use pegboard_tools::tool_call::ToolCall;
 use pegboard_tools::{args::CompiledSchemas, outcome::Failure, provider::Provider};
 
+/// What a view lists of servers that are not ready.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) enum Lists {
+    /// Nothing, after a listing has waited for them.
+    #[default]
+    Nothing,
+    /// What was last known of them.
+    Known,
+    /// What was last known of them; the view calls no tool.
+    Catalog,
+}
+
 /// How one agent sees the board: which servers and tools, under which names, and how its calls and their results are processed.
 ///
 /// Everything not set here follows the config.
@@ -79,10 +91,8 @@ pub struct View {
     pub(crate) tool_budget: Option<usize>,
     /// Whether a model may list and read resources.
     pub(crate) resource_tools: bool,
-    /// Whether the view only lists what is known of the servers.
-    pub(crate) catalog_only: bool,
-    /// Whether the view lists what was last known of servers that are not ready.
-    pub(crate) lists_known: bool,
+    /// What it lists of servers that are not ready.
+    pub(crate) lists: Lists,
     /// Searches tools by meaning.
     pub(crate) embeddings: Option<Arc<Embeddings>>,
     pub(crate) hooks: Hooks,
@@ -118,6 +128,16 @@ pub struct View {
 }
 
 impl View {
+    /// Whether the view only lists what is known of the servers.
+    pub(crate) fn is_catalog_only(&self) -> bool {
+        self.lists == Lists::Catalog
+    }
+
+    /// Whether the view lists what was last known of servers that are not ready.
+    pub(crate) fn lists_known(&self) -> bool {
+        self.lists == Lists::Known
+    }
+
     /// Creates a view of all servers, with the settings of the config.
     pub fn new() -> Self {
         Self::default()
@@ -343,7 +363,7 @@ impl View {
     /// It gets no instances of session-scoped servers, so opening it starts nothing. A server is started only if nothing is known of it, and
     /// the tools of a server that is down are kept, with [`ListedTool::available`](crate::ListedTool::available) set to `false`.
     pub fn catalog_only(mut self) -> Self {
-        self.catalog_only = true;
+        self.lists = Lists::Catalog;
         self
     }
 
@@ -353,7 +373,7 @@ impl View {
     /// hour from the beginning of its outage, with [`ListedTool::available`](crate::ListedTool::available) set to `false`. One that needs a
     /// sign-in is not listed. [`Builder::catalog_store`](crate::Builder::catalog_store) has what earlier runs of the program have seen.
     pub fn list_known(mut self) -> Self {
-        self.lists_known = true;
+        self.lists = Lists::Known;
         self
     }
 
@@ -439,7 +459,7 @@ impl View {
                 .usage
                 .rates
                 .spend([Some((Limited::View, rate))], Instant::now(), String::new);
-            spent.map_err(|denied| denied.rule.explain(denied.failure, None))?;
+            spent.map_err(|denied| denied.rule.explain(*denied.failure, None))?;
         }
         Ok(slot)
     }

@@ -66,7 +66,7 @@ impl<'a> Lister<'a> {
         let mut waiting = JoinSet::new();
         let mut unavailable = Vec::new();
         for (at, server) in servers.iter().enumerate() {
-            if self.open.view.catalog_only && server.catalog().is_some() && server.listing().is_believed() {
+            if self.open.view.is_catalog_only() && server.catalog().is_some() && server.listing().is_believed() {
                 if let Phase::Down(outage) = server.reported_phase() {
                     unavailable.push((at, Some(outage)));
                 }
@@ -99,14 +99,14 @@ impl<'a> Lister<'a> {
     pub(super) fn list_all_tools(self) -> Vec<ListedTool> {
         let routes = self.open.table();
         let is_defined = |route: &Route| route.definition.is_some() || self.open.view.dialect().0 == Provider::Mcp;
-        let is_whole = self.open.view.catalog_only;
+        let is_whole = self.open.view.is_catalog_only();
         let is_there = |route: &Route| is_whole || self.is_listed(&route.server);
         let listed = routes
             .routes()
             .iter()
             .filter(|route| is_defined(route) && is_there(route));
         // Asked of the current servers: the table may have one that a view has taken over and closed since.
-        let down: Vec<ServerName> = match is_whole || self.open.view.lists_known {
+        let down: Vec<ServerName> = match is_whole || self.open.view.lists_known() {
             true => self.find_unoffered(),
             false => Vec::new(),
         };
@@ -136,7 +136,7 @@ impl<'a> Lister<'a> {
     pub(super) fn find_catalogs(self) -> Vec<Arc<Catalog>> {
         let all = self.open.servers();
         let visibility = Visibility::new(&self.open.view, &all);
-        let is_there = |server: &Server| self.open.view.catalog_only || self.is_listed(server);
+        let is_there = |server: &Server| self.open.view.is_catalog_only() || self.is_listed(server);
         let mut servers = self.open.selected_servers();
         servers.retain(|server| is_there(server) && visibility.check_resources_and_prompts(server.name()).is_ok());
         servers.iter().filter_map(Server::catalog).collect()
@@ -149,12 +149,12 @@ impl<'a> Lister<'a> {
 
     /// Whether the view lists what was last known of a server that is not ready.
     fn is_kept(self, server: &Server) -> bool {
-        self.open.view.lists_known && server.phase().keeps_listing().is_listed() && server.catalog().is_some()
+        self.open.view.lists_known() && server.phase().keeps_listing().is_listed() && server.catalog().is_some()
     }
 
     /// When the first server that is down is not listed any more, if the view lists such servers.
     pub(super) fn next_removal(self) -> Option<Instant> {
-        if !self.open.view.lists_known {
+        if !self.open.view.lists_known() {
             return None;
         }
         let servers = self.open.selected_servers();

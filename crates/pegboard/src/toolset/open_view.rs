@@ -92,7 +92,7 @@ impl OpenView {
         if self.is_closed() {
             return Err(call::closed("this view is closed and takes no more calls"));
         }
-        if self.view.catalog_only {
+        if self.view.is_catalog_only() {
             let message = "this view only lists tools. Open another one to call them.";
             let failure = Failure::new(Kind::NotPermitted, message);
             return Err(failure.diagnosed(Diagnosis::new(Code::NotPermitted, Step::Permit, Cause::Rule)));

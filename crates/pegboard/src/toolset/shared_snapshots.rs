@@ -75,7 +75,7 @@ impl CachedSnapshot {
 impl SharedSnapshots {
     /// The snapshot of a view at this revision of the board: a shared one, or one of its own if it owns servers.
     pub(super) fn get(&self, (revision, _): Revision, servers: &ViewServers, view: &View) -> Arc<Snapshot> {
-        if view.catalog_only {
+        if view.is_catalog_only() {
             // Its servers are not those of other views with the same rules.
             return self.build(&servers.list_usable(), view);
         }

@@ -19,6 +19,7 @@ const CIRCLES: &[(&str, &[&str])] = &[
         "pegboard-cli",
         &[
             "generate",
+            "generate/program",
             "generate/python",
             "generate/rust",
             "generate/script",

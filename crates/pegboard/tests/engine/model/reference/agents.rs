@@ -91,9 +91,6 @@ impl Board {
         if self.closing {
             return Ending::Unavailable;
         }
-        let was_ready = self
-            .reached(view, name)
-            .is_none_or(|instance| instance.life == Life::Ready);
         self.wake(view, name);
         let denies = self
             .servers
@@ -106,9 +103,11 @@ impl Board {
             (Some(_), _) if !is_ready => Ending::Unavailable,
             (Some(_), Tool::Hello | Tool::Slow | Tool::Secret) => Ending::Ok,
             (Some(_), Tool::Fails) => Ending::ToolError,
-            (Some(_), Tool::Unknown) | (None, _) => {
-                // Any server without a known catalog may have the tool, unless the named server was not ready.
-                let others: Vec<Name> = self.servers.keys().copied().filter(|_| was_ready).collect();
+            // The server is ready and known, so no other is asked.
+            (Some(_), Tool::Unknown) => Ending::UnknownTool,
+            (None, _) => {
+                // Any server without a known catalog may have the tool.
+                let others: Vec<Name> = self.servers.keys().copied().collect();
                 others.into_iter().for_each(|name| self.wake(view, name));
                 Ending::UnknownTool
             }
