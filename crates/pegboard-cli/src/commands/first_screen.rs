@@ -6,6 +6,7 @@ use std::{collections::BTreeSet, path::Path, time::Duration};
 
 use clap::Args;
 use pegboard::{State, deadline::Deadline};
+use pegboard_hosts::import::AvailableServers;
 use serde_json::{Value, json};
 
 use super::{command::Run, context::Context, status::rows::StatusRows};
@@ -13,7 +14,7 @@ use crate::{
     daemon,
     exit::Exit,
     output::{self, Paint, Report, fit},
-    settings::{Settings, in_short},
+    settings::{Settings, hosts_found, in_short, join},
 };
 use attention::Attention;
 
@@ -38,15 +39,9 @@ pub(super) struct FirstScreen {}
 impl Run for FirstScreen {
     async fn run(self, mut context: Context<'_>) -> Exit {
         let settings = Settings::load(&context.global);
-        let limit = Deadline::within(PATIENCE.min(context.deadline.remaining()));
-        // A daemon that cannot be used is no news here.
-        let silent = context.output.silenced();
-        let seen = match daemon::find(&context.global, &settings, &silent, limit).await {
-            Some(daemon) => match daemon.status().await {
-                Ok(status) => Overview::of_daemon(&settings, daemon.pid(), status),
-                Err(_) => Overview::of_config(&settings),
-            },
-            None => Overview::of_config(&settings),
+        let seen = match settings.demo_note().and_then(|_| hosts_found()) {
+            Some(found) => Overview::of_hosts(&found),
+            None => look(&context, &settings).await,
         };
         let report = match context.output.is_json() {
             true => Report::json(Exit::Done, &seen.json()),
@@ -57,6 +52,20 @@ impl Run for FirstScreen {
         };
         context.output.never_page();
         context.print(report).await
+    }
+}
+
+/// Asks the daemon, if one runs, or else the config.
+async fn look(context: &Context<'_>, settings: &Settings) -> Overview {
+    let limit = Deadline::within(PATIENCE.min(context.deadline.remaining()));
+    // A daemon that cannot be used is no news here.
+    let silent = context.output.silenced();
+    match daemon::find(&context.global, settings, &silent, limit).await {
+        Some(daemon) => match daemon.status().await {
+            Ok(status) => Overview::of_daemon(settings, daemon.pid(), status),
+            Err(_) => Overview::of_config(settings),
+        },
+        None => Overview::of_config(settings),
     }
 }
 
@@ -88,6 +97,24 @@ impl Overview {
             document: json!({"servers": {"configured": all, "ready": ready, "idle": idle}, "daemon": {"pid": pid}}),
             next: next(settings, &attention),
             attention,
+        }
+    }
+
+    /// The servers of other programs, where there is no config.
+    fn of_hosts(found: &AvailableServers) -> Self {
+        let all = found.servers.len();
+        Self {
+            running: format!(
+                "no config found: {} of {}, none is running",
+                counted(all),
+                join(&found.sources())
+            ),
+            document: json!({"servers": {"configured": all, "ready": null, "idle": null}, "daemon": null}),
+            attention: Vec::new(),
+            next: (
+                "pegboard init".to_owned(),
+                "put them into a config, and Pegboard into these programs",
+            ),
         }
     }
 

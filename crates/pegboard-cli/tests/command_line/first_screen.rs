@@ -27,6 +27,29 @@ fn without_a_config_it_names_the_next_step() {
 }
 
 #[test]
+fn without_a_config_it_tells_of_the_servers_of_hosts_and_starts_none() {
+    let home = Home::new();
+    home.write(
+        ".claude.json",
+        r#"{"mcpServers": {"fx": {"command": "touch", "args": ["started"]}}}"#,
+    );
+    home.write(
+        ".cursor/mcp.json",
+        r#"{"mcpServers": {"web": {"url": "http://127.0.0.1:9/mcp"}}}"#,
+    );
+    let ran = home.run(&[]);
+    assert_eq!(ran.ends_with(0).err, "");
+    let mut lines = ran.out.lines();
+    assert_eq!(
+        lines.next(),
+        Some("no config found: 2 servers of Claude Code and Cursor, none is running")
+    );
+    ran.prints("next: pegboard init  put them into a config, and Pegboard into these programs");
+    assert!(ran.out.lines().count() <= 15, "{}", ran.out);
+    assert!(!home.path("started").exists());
+}
+
+#[test]
 fn without_a_daemon_it_says_what_is_configured_and_what_is_wrong() {
     let home = Home::new();
     let good = home.entry("good", fake("good"), "");

@@ -21,7 +21,7 @@ pub use spawn_error::SpawnError;
 
 use std::{process::ExitStatus, time::Duration};
 
-use tokio::sync::watch;
+use tokio::sync::{oneshot, watch};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 use tracing::Instrument as _;
 
@@ -67,25 +67,42 @@ enum ProcessIdentity {
 }
 
 impl Process {
-    /// Spawns the program. The lookup and the spawn run on a blocking thread, because a slow disk must not delay other servers.
+    /// Spawns the program. The lookup and the spawn run on a blocking thread, because a slow disk must not delay other servers. If this future is
+    /// dropped meanwhile, the process is stopped in `tasks`.
     pub(super) async fn spawn(
         command: &Command,
         limits: &Limits,
         tasks: &TaskTracker,
     ) -> Result<(Self, Pipes), SpawnError> {
-        let (child, pipes) = ChildProcess::spawn(command, limits.stop_timeout, Descendants::Kill).await?;
-        let stop = CancellationToken::new();
-        let (exited, exit) = watch::channel(None);
-        let process = Self {
-            pid: child.pid(),
-            identity: child.identity(),
-            sandbox: child.sandbox(&command.sandbox),
-            exit,
-            stop: stop.clone(),
+        let (answer, spawned) = oneshot::channel();
+        let task_ended = SpawnError::Failed {
+            program: command.program.clone(),
+            why: "the task that starts it has ended".to_owned(),
         };
-        let (grace, pid) = (limits.stop_timeout, process.pid);
-        let watching = async move {
-            let mut child = child;
+        let (command, grace) = (command.clone(), limits.stop_timeout);
+        // In the task, because a caller that gives up must not leave a process that nobody waits for.
+        let life = async move {
+            let (mut child, pipes) = match ChildProcess::spawn(&command, grace, Descendants::Kill).await {
+                Ok(spawned) => spawned,
+                Err(error) => {
+                    // Nobody needs it if the caller has given up.
+                    let _ = answer.send(Err(error));
+                    return;
+                }
+            };
+            let stop = CancellationToken::new();
+            let (exited, exit) = watch::channel(None);
+            let pid = child.pid();
+            let process = Self {
+                pid,
+                identity: child.identity(),
+                sandbox: child.sandbox(&command.sandbox),
+                exit,
+                stop: stop.clone(),
+            };
+            if answer.send(Ok((process, pipes))).is_err() {
+                stop.cancel();
+            }
             let status = child.watch(&stop, grace).await;
             tracing::info!(pid, %status, "the process has ended");
             // Published before the cleanup: waiters need the exit of the process only.
@@ -93,8 +110,8 @@ impl Process {
             child.kill_descendants().await;
         };
         // The span names the server.
-        tasks.spawn(watching.in_current_span());
-        Ok((process, pipes))
+        tasks.spawn(life.in_current_span());
+        spawned.await.unwrap_or(Err(task_ended))
     }
 
     /// The id of the server's own process.
