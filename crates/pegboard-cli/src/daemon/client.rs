@@ -35,7 +35,7 @@ pub(crate) struct RunningDaemon {
 
 /// What is at the place of a daemon.
 pub(super) enum Greeting {
-    Daemon(RunningDaemon),
+    Daemon(Box<RunningDaemon>),
     /// Something that accepts connections and does not answer as a daemon does.
     Refused,
     Nothing,
@@ -58,12 +58,12 @@ pub(super) async fn greet(socket: &Path) -> Greeting {
     };
     let hello = async { serde_json::from_slice(&http::get(&mut stream, "/local/hello").await.ok()?.body).ok() };
     match hello.await {
-        Some(hello) => Greeting::Daemon(RunningDaemon {
+        Some(hello) => Greeting::Daemon(Box::new(RunningDaemon {
             socket: socket.to_owned(),
             hello,
             starter: None,
             is_new: false,
-        }),
+        })),
         None => Greeting::Refused,
     }
 }

@@ -206,10 +206,10 @@ async fn start(
     let answering = async {
         loop {
             match greet(&socket).await {
-                Greeting::Daemon(daemon) if is_other(&daemon) => return Ok(daemon),
+                Greeting::Daemon(daemon) if is_other(&daemon) => return Ok(*daemon),
                 Greeting::Daemon(_) | Greeting::Refused => {}
                 Greeting::Nothing if starting.has_ended() => match greet(&socket).await {
-                    Greeting::Daemon(daemon) if is_other(&daemon) => return Ok(daemon),
+                    Greeting::Daemon(daemon) if is_other(&daemon) => return Ok(*daemon),
                     _ => return Err(starting.problem()),
                 },
                 Greeting::Nothing if begun.elapsed() > patience && starting.waits_for(&lock) => {
@@ -246,7 +246,7 @@ async fn look(global: &Global, settings: &Settings, output: &Output, limit: Dead
     }
     let looking = async {
         match greet(&socket).await {
-            Greeting::Daemon(daemon) => Some(compare(daemon, settings, limit).await),
+            Greeting::Daemon(daemon) => Some(compare(*daemon, settings, limit).await),
             Greeting::Refused | Greeting::Nothing => None,
         }
     };

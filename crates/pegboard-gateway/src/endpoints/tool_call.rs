@@ -119,7 +119,7 @@ impl Core {
                     Err,
                 ),
                 false => match times {
-                    Some(times) => with_times(result, &times),
+                    Some(times) => with_times(&result, &times),
                     None => Ok(complete(result)),
                 },
             },
@@ -226,8 +226,8 @@ pub(super) fn seal_state_of(result: &ForwardedResult, server: &str, what: &str, 
 }
 
 /// The final result of a call with the times of its parts in milliseconds.
-fn with_times(result: ForwardedResult, times: &CallTimes) -> Answer {
-    let mut fields: BTreeMap<String, Box<RawValue>> = parse(&result)?;
+fn with_times(result: &ForwardedResult, times: &CallTimes) -> Answer {
+    let mut fields: BTreeMap<String, Box<RawValue>> = parse(result)?;
     let known = fields.get("_meta").map(|meta| serde_json::from_str(meta.get()));
     let mut own: Map<String, Value> = known.and_then(Result::ok).unwrap_or_default();
     let millis = |duration: std::time::Duration| duration.as_secs_f64() * 1000.0;

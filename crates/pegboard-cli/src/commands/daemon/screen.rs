@@ -101,7 +101,7 @@ pub(super) fn ended(daemon: &FoundDaemon) -> String {
 fn duration(time: Duration) -> String {
     let millis = time.as_millis();
     let units: [(u128, &str); 2] = [(60_000, "min"), (1000, "s")];
-    let whole = units.into_iter().find(|(unit, _)| millis % *unit == 0);
+    let whole = units.into_iter().find(|(unit, _)| millis.is_multiple_of(*unit));
     let (unit, name) = whole.unwrap_or((1, "ms"));
     format!("{} {name}", millis / unit)
 }
