@@ -82,11 +82,11 @@ fn read_line(_cancelled: &CancellationToken) -> io::Result<Vec<u8>> {
 
 /// Turns the terminal's echo off until it is dropped.
 #[cfg(unix)]
-struct EchoOff(rustix::termios::Termios);
+pub(crate) struct EchoOff(rustix::termios::Termios);
 
 #[cfg(unix)]
 impl EchoOff {
-    fn new() -> io::Result<Self> {
+    pub(crate) fn new() -> io::Result<Self> {
         use rustix::termios::{LocalModes, OptionalActions, tcgetattr, tcsetattr};
 
         let before = tcgetattr(io::stdin())?;
@@ -108,12 +108,12 @@ impl Drop for EchoOff {
 }
 
 #[cfg(not(unix))]
-struct EchoOff;
+pub(crate) struct EchoOff;
 
 #[cfg(not(unix))]
 impl EchoOff {
     /// Always fails: secrets are not read where they would be shown.
-    fn new() -> io::Result<Self> {
+    pub(crate) fn new() -> io::Result<Self> {
         Err(io::Error::from(io::ErrorKind::Unsupported))
     }
 }

@@ -18,7 +18,7 @@ pub(super) fn find(entry: KeyringEntry<'_>) -> Result<Secret, KeyringError> {
                 let bytes = key.read_to_vec().map_err(|error| error_of(&error))?;
                 return parse_secret(bytes, NAME);
             }
-            Err(KeyError::KeyDoesNotExist | KeyError::KeyringDoesNotExist) => {}
+            Err(error) if is_absent(&error) => {}
             // Containers often forbid the system calls: such a machine has no keyring.
             Err(KeyError::AccessDenied | KeyError::OperationNotSupported) => why = KeyringError::NoKeyring,
             Err(error) => why = error_of(&error),
@@ -40,12 +40,20 @@ pub(crate) fn remove(entry: KeyringEntry<'_>) -> Result<(), KeyringError> {
         let found = KeyRing::from_special_id(place, false).and_then(|ring| ring.search(&description));
         match found.and_then(|key| key.invalidate()) {
             Ok(()) => removed = Ok(()),
-            Err(KeyError::KeyDoesNotExist | KeyError::KeyringDoesNotExist) => {}
+            Err(error) if is_absent(&error) => {}
             Err(KeyError::AccessDenied | KeyError::OperationNotSupported) => return Err(KeyringError::NoKeyring),
             Err(error) => return Err(error_of(&error)),
         }
     }
     removed
+}
+
+/// Whether there is no such key. One that was removed is found as revoked until the kernel has discarded it.
+fn is_absent(error: &KeyError) -> bool {
+    matches!(
+        error,
+        KeyError::KeyDoesNotExist | KeyError::KeyringDoesNotExist | KeyError::KeyRevoked | KeyError::KeyExpired
+    )
 }
 
 fn description(entry: KeyringEntry<'_>) -> String {

@@ -8,7 +8,7 @@ use super::agreement;
 use crate::{
     output::{self, Output, one_line},
     settings::secret_store,
-    terminal::{Keyboard, Lines as _},
+    terminal::{EchoOff, Keyboard, Lines as _},
 };
 
 /// Whether a person can be asked for a secret, and there is a place for it.
@@ -26,11 +26,13 @@ pub(super) async fn read_hidden(output: &Output, question: &str) -> Option<Secre
     let cancelled = CancellationToken::new();
     let _cancels = cancelled.clone().drop_guard();
     let aside = output.hide_spinner();
+    // Before the question, so that nothing is shown of an answer that comes at once.
+    let hidden = EchoOff::new();
     output.say(&format!("{question}: "));
     // On a blocking thread, so that Ctrl-C works while the terminal is read.
     let reading = tokio::task::spawn_blocking(move || {
         let line = Keyboard::until(cancelled).next_hidden();
-        drop(aside);
+        drop((hidden, aside));
         line
     });
     let line = reading.await.ok()?.ok()??;
