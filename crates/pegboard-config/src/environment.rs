@@ -120,6 +120,7 @@ impl EnvPolicy {
 
     /// The names, and the prefixes in upper case, of what a child process inherits under the default policy, for programs that repeat it without
     /// this library. Variables of a prefix that may hold a token are not inherited.
+    #[doc(hidden)]
     pub fn allowed() -> (Vec<String>, &'static [&'static str]) {
         let proxies = PROXIES
             .iter()
