@@ -11,6 +11,9 @@
 //! | what a person can do about an error | [`hint`] |
 //! | enum values as words in text, JSON and config files | [`mod@label`] |
 //! | reading JSON without building a tree | [`json_scan`] |
+//! | texts of servers with their invisible characters shown | [`visible_text`] |
+//! | the names of lines of the log | [`log_event`] |
+//! | traces of requests, finished spans, and what receives them | [`telemetry`] |
 //! | locks and atomics that the tests of `scripts/explore` replace, panics as errors | [`sync`] |
 //!
 //! Nothing here knows a config file, a server or a call. The API follows the needs of the other crates. Programs use the crate `pegboard`.
@@ -23,11 +26,14 @@ pub mod json_scan;
 #[cfg(feature = "keyring")]
 pub mod keyring;
 pub mod label;
+pub mod log_event;
 pub mod name;
 pub mod private_file;
 pub mod secret;
 pub mod sync;
+pub mod telemetry;
 pub mod timestamp;
+pub mod visible_text;
 
 /// A future on the heap that may move between threads: what the methods of a program's own hosts, hooks and credentials return.
 pub type BoxFuture<'a, T> = std::pin::Pin<Box<dyn Future<Output = T> + Send + 'a>>;

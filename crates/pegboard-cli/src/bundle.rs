@@ -3,6 +3,7 @@
 mod archive;
 mod bundle_error;
 mod manifest;
+mod unpacked_folder;
 
 use std::path::{Path, PathBuf};
 
@@ -13,6 +14,7 @@ pub(crate) use bundle_error::BundleError;
 use bundle_error::error;
 pub(crate) use manifest::Given;
 use manifest::Manifest;
+pub(crate) use unpacked_folder::{BundlesLock, Placed};
 
 /// A bundle that was read whole and is as it should be.
 #[derive(Debug)]
@@ -35,9 +37,9 @@ impl Bundle {
         })
     }
 
-    /// Writes the files into a folder that does not exist yet. If that fails, nothing of it stays.
-    pub(crate) fn unpack(&self, folder: &Path) -> std::io::Result<()> {
-        archive::write(&self.files, folder)
+    /// Puts the files into a folder. If that fails, nothing of them stays. The caller holds the [`BundlesLock`].
+    pub(crate) fn unpack(&self, folder: &Path) -> std::io::Result<Placed> {
+        unpacked_folder::place(&self.files, folder)
     }
 
     pub(crate) fn has(&self, path: &str) -> bool {

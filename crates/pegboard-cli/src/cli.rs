@@ -3,5 +3,5 @@
 mod global;
 mod values;
 
-pub(crate) use global::{Format, Global, hide_unless_for_files, or_raw};
-pub(crate) use values::{address, duration, pair};
+pub(crate) use global::{Format, Global, LogFormat, hide_unless_for_files, or_raw};
+pub(crate) use values::{access_log, address, duration, pair};

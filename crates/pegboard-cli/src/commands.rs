@@ -14,6 +14,7 @@ mod config_sources;
 mod consent;
 mod context;
 mod daemon;
+mod dashboard_door;
 mod demo_server;
 mod doctor;
 mod fetch;
@@ -32,10 +33,12 @@ mod man;
 mod mask;
 mod mcp;
 mod needed_variables;
+mod open;
 mod pins;
 mod plain_secrets;
 mod prompts;
 mod record;
+mod reload_report;
 mod reload_triggers;
 mod reloader;
 mod resources;
@@ -45,7 +48,9 @@ mod serve;
 mod server_tls;
 mod servers;
 mod serving;
+mod shown_config;
 mod starting;
+mod state_key;
 mod status;
 mod stdin;
 mod tls_files;
@@ -152,6 +157,7 @@ commands! {
         "logout" => Logout(With<login::Logout>),
         "serve" => Serve(With<serve::Serve>),
         "mcp" => Mcp(With<mcp::Mcp>),
+        "open" => Open(With<open::Open>),
         "daemon" => Daemon(Group<daemon::DaemonCommand>),
         "import" => Import(With<import::Import>),
         "install" => Install(With<install::Install>),

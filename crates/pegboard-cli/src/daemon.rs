@@ -4,6 +4,7 @@
 //! name, asks the daemon there who it is, and opens a board whose servers are those of the daemon ([`RunningDaemon`]).
 
 mod call_slots;
+mod changeover;
 mod client;
 mod detached;
 mod dialer;
@@ -34,8 +35,8 @@ pub(crate) use client::RunningDaemon;
 pub(crate) use detached::Detached;
 pub(crate) use find::{find, find_or_start, find_or_start_lasting, tell_of_sign_in};
 pub(crate) use folder::user as user_id;
-pub(crate) use hello::{Identified, Started};
-pub(crate) use identity::{Identity, config_digest};
+pub(crate) use hello::{ConfigDigests, Identified, Started};
+pub(crate) use identity::Identity;
 pub(crate) use journal::{Unfinished, forget_without_daemon, unfinished_without_daemon};
 pub(crate) use leftovers::leftovers;
 pub(crate) use occupy::{Claim, NotOccupied, Occupied, occupy};
@@ -44,3 +45,4 @@ pub(crate) use owner_token::{OwnerToken, generate as random_token};
 pub(crate) use remote::adapt;
 pub(crate) use replies::as_made_here;
 pub(crate) use routes::router;
+pub(crate) use socket::DaemonSocket;

@@ -1,5 +1,6 @@
 //! The `pegboard` command.
 
+mod access_log;
 mod bundle;
 mod cli;
 mod commands;
@@ -21,6 +22,7 @@ mod registry;
 mod settings;
 mod signals;
 mod systemd;
+mod telemetry;
 mod terminal;
 
 use std::{process::ExitCode, time::Duration};

@@ -101,7 +101,13 @@ pub(crate) async fn our_daemon(_: &Global, _: &Settings) -> Result<Option<FoundD
     std::future::ready(Ok(None)).await
 }
 
-pub(crate) async fn restart(_: &Global, _: &Settings, _: Option<&FoundDaemon>, _: Deadline) -> Result<u32, String> {
+pub(crate) async fn restart(
+    _: &Global,
+    _: &Settings,
+    _: Option<&FoundDaemon>,
+    _: &Output,
+    _: Deadline,
+) -> Result<u32, String> {
     std::future::ready(Err("this system has no daemon".to_owned())).await
 }
 
@@ -138,6 +144,10 @@ impl RunningDaemon {
         match *self {}
     }
 
+    pub(crate) async fn dashboard_link(&self) -> Result<Value, String> {
+        match *self {}
+    }
+
     pub(crate) async fn logs(&self, _: &str, _: u64) -> Result<Vec<LogLine>, String> {
         match *self {}
     }
@@ -151,7 +161,11 @@ impl Identified {
         Self
     }
 
-    pub(crate) fn applied(&self, _: String, _: Timestamp) {}
+    pub(crate) fn applying(&self, _: &ConfigDigests) {}
+
+    pub(crate) fn applied(&self, _: ConfigDigests, _: Timestamp) {}
+
+    pub(crate) fn settled(&self) {}
 }
 
 /// How a daemon was started.
@@ -174,8 +188,12 @@ impl Identity {
     }
 }
 
-pub(crate) fn config_digest(_: &Config) -> String {
-    String::new()
+pub(crate) struct ConfigDigests;
+
+impl ConfigDigests {
+    pub(crate) fn new(_: &Config) -> Self {
+        Self
+    }
 }
 
 pub(crate) fn adapt(_: &mut Config) {}
@@ -256,8 +274,17 @@ impl Occupied {
         match *self {}
     }
 
-    pub(crate) fn listen(self, _: Listeners) -> ((), Listeners) {
+    pub(crate) fn listen(self, _: Listeners) -> (DaemonSocket, Listeners) {
         match self {}
+    }
+}
+
+/// The place of a daemon.
+pub(crate) enum DaemonSocket {}
+
+impl DaemonSocket {
+    pub(crate) fn is_there(&self) -> bool {
+        match *self {}
     }
 }
 

@@ -4,6 +4,7 @@ mod image;
 mod moment;
 mod out_file;
 mod pager;
+mod path_text;
 mod sanitize;
 mod shell_word;
 mod table;
@@ -12,6 +13,9 @@ mod wrap;
 pub(crate) use image::Graphics;
 pub(crate) use moment::moment;
 pub(crate) use out_file::check_out;
+pub(crate) use path_text::path_text;
+#[cfg(unix)]
+pub(crate) use path_text::{serialize_optional_path, serialize_path};
 pub(crate) use sanitize::{clean, indent, is_hidden, one_line};
 pub(crate) use shell_word::{shell_word, single_quote};
 pub(crate) use table::{Table, fit};
@@ -33,6 +37,7 @@ use serde::Serialize;
 use crate::{
     cli::{Format, Global},
     exit::Exit,
+    logging::{LogLines, json_line, time},
 };
 
 /// The width of a terminal that does not report it.
@@ -62,6 +67,10 @@ struct TerminalUse {
     questions: usize,
     /// Whether the final report was printed.
     is_over: bool,
+    /// The form of log lines.
+    log_lines: LogLines,
+    /// Whether messages have it too.
+    has_log: bool,
 }
 
 impl TerminalUse {
@@ -211,8 +220,51 @@ impl Output {
         }
     }
 
-    /// Writes to stderr without disturbing the spinner.
+    /// Sets the form of the log. Messages are sentences until [`Self::begin_log`], or JSON as the log is.
+    pub(crate) fn set_log_lines(&self, form: LogLines) {
+        let mut terminal = self.terminal_use.lock();
+        terminal.log_lines = form;
+        terminal.has_log = form == LogLines::Json;
+    }
+
+    /// The form of the log.
+    pub(crate) fn log_lines(&self) -> LogLines {
+        self.terminal_use.lock().log_lines
+    }
+
+    /// Writes messages in the form of the log from now on: what a program that keeps running says is read later.
+    pub(crate) fn begin_log(&self) {
+        self.terminal_use.lock().has_log = true;
+    }
+
+    /// The form of messages.
+    fn message_form(&self) -> LogLines {
+        let terminal = self.terminal_use.lock();
+        if terminal.has_log {
+            terminal.log_lines
+        } else {
+            LogLines::Sentences
+        }
+    }
+
+    /// Writes to stderr without disturbing the spinner, in the form of the log.
     pub(crate) fn say(&self, text: &str) {
+        match self.message_form() {
+            _ if text.trim().is_empty() => self.write_log(text),
+            LogLines::Sentences => self.write_log(text),
+            // The first lines of a gateway at a terminal are read as they appear.
+            LogLines::Dated if io::stderr().is_terminal() => self.write_log(text),
+            LogLines::Dated => self.write_log(&dated(text)),
+            LogLines::Json => {
+                let (level, message) = split_level(text);
+                let fields = [("message".to_owned(), message.into())].into_iter().collect();
+                self.write_log(&(json_line(level, "message", fields) + "\n"));
+            }
+        }
+    }
+
+    /// Writes to stderr as it is, without disturbing the spinner.
+    pub(crate) fn write_log(&self, text: &str) {
         // There is no other place to report that stderr is closed.
         let say = || {
             let _ = io::stderr().write_all(text.as_bytes());
@@ -301,6 +353,10 @@ fn bar_position(done: f64, total: f64) -> u64 {
 }
 
 fn write_out(data: &[u8]) -> io::Result<()> {
+    // Its reader may stall, and nothing is not worth waiting for.
+    if data.is_empty() {
+        return Ok(());
+    }
     let mut out = io::stdout().lock();
     out.write_all(data)?;
     out.flush()
@@ -413,6 +469,26 @@ impl Report {
         self.messages.push_str(&warning(message));
         self
     }
+}
+
+/// A message with its time. Its further lines are indented already.
+fn dated(text: &str) -> String {
+    format!("{} {text}", time())
+}
+
+/// The level that a message begins with, and the message without it and without colours. One without a level is a note.
+fn split_level(text: &str) -> (&'static str, String) {
+    let plain = text
+        .replace("\x1b[31m", "")
+        .replace("\x1b[33m", "")
+        .replace("\x1b[0m", "");
+    let plain = plain.trim();
+    for level in ["error", "warning"] {
+        if let Some(rest) = plain.strip_prefix(level).and_then(|rest| rest.strip_prefix(':')) {
+            return (level, rest.trim().to_owned());
+        }
+    }
+    ("info", plain.to_owned())
 }
 
 /// Formats an error and its hint.

@@ -7,18 +7,21 @@ mod marks;
 mod pipes;
 mod secrets;
 
-pub(crate) use boards::{board, in_short, pins_folder, serving_board, set, whole_board, with_lazy_start, with_tokens};
+pub(crate) use boards::{
+    board, gateway_key_file, in_short, pins_folder, serving_board, set, torture_folder, whole_board, with_lazy_start,
+    with_tokens,
+};
 #[cfg(unix)]
 pub(crate) use boards::{catalogs_folder, state_folder};
 pub(crate) use folder::here;
-pub(crate) use hosts::{AGREE_HINT, HostServers, forget_hosts, hosts_found, join};
+pub(crate) use hosts::{APPROVE_HINT, HostServers, PendingServer, forget_hosts, hosts_found, join};
 pub(crate) use secrets::secret_store;
 
 use std::{collections::BTreeSet, time::Duration};
 
 use pegboard::{
     Config, Format, Kind, Loaded, Problem, ServerName,
-    config::{Misconfigured, Reading, Source, Start, Transport, TrustStore, ValueOrigin},
+    config::{Misconfigured, Reading, Source, Start, Transport, TrustStore},
     diagnosis::Diagnosis,
 };
 use serde_json::json;
@@ -87,8 +90,7 @@ impl Settings {
         Self::load_with(global, &[])
     }
 
-    /// Like [`Self::load`], but without a config the servers are those of hosts, if they have any. None of them that nobody has agreed to start
-    /// can be used.
+    /// Like [`Self::load`], but without a config the servers are those of hosts, if there are any. Only those that are approved can be used.
     pub(crate) fn load_or_hosts(global: &Global) -> Self {
         let settings = Self::load(global);
         match settings.is_demo {
@@ -241,8 +243,8 @@ impl Settings {
                     .as_ref()
                     .and_then(|hosts| hosts.pending_names(|name| self.is_told(name)));
                 Err(Complaint {
-                    message: format!("nobody has agreed to start {}", names.unwrap_or_default()),
-                    hint: Some(AGREE_HINT.to_owned()),
+                    message: format!("not approved to start: {}", names.unwrap_or_default()),
+                    hint: Some(APPROVE_HINT.to_owned()),
                     exit: Exit::Refused,
                 })
             }
@@ -352,7 +354,7 @@ impl Settings {
     ///
     /// A host is answered while a slow start continues in the background. A command can only wait for it.
     pub(crate) fn await_starts(&self, config: &mut Config) {
-        let set = self.servers_that_set("connect_timeout");
+        let set = self.loaded.servers_that_set("connect_timeout");
         for (_, server) in config.servers.iter_mut().filter(|(name, _)| !set.contains(name)) {
             let fetches = matches!(&server.transport, Transport::Stdio(command) if command.fetches_first());
             let allowed = match self.timeout {
@@ -364,16 +366,9 @@ impl Settings {
         }
     }
 
-    /// The servers whose config or preset sets `field`.
-    fn servers_that_set(&self, field: &str) -> Vec<ServerName> {
-        let explained = self.loaded.explain().into_iter();
-        let set = explained.filter(|one| one.field == field && one.from != ValueOrigin::Default);
-        set.filter_map(|one| one.server).collect()
-    }
-
     /// Sets guided reading of text arguments where neither the config nor a preset sets `call_arguments.read`.
     pub(crate) fn guide(&self, config: &mut Config) {
-        let set = self.servers_that_set("call_arguments.read");
+        let set = self.loaded.servers_that_set("call_arguments.read");
         for (_, server) in config.servers.iter_mut().filter(|(name, _)| !set.contains(name)) {
             server.policy.call_arguments.read = Reading::Guided;
         }

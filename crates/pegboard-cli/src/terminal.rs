@@ -1,8 +1,14 @@
 //! Reads lines that the user types at the terminal, cancellably, and without echo for secrets.
 
+#[cfg(unix)]
+mod echo;
+
 use std::io;
 
 use tokio_util::sync::CancellationToken;
+
+#[cfg(unix)]
+pub(crate) use echo::EchoOff;
 
 /// The longest line that is read: far more than a user types.
 const MAX_LINE: usize = 64 << 10;
@@ -78,33 +84,6 @@ fn read_line(_cancelled: &CancellationToken) -> io::Result<Vec<u8>> {
     let mut input = io::Read::take(io::stdin().lock(), MAX_LINE as u64);
     io::BufRead::read_until(&mut input, b'\n', &mut line)?;
     Ok(line)
-}
-
-/// Turns the terminal's echo off until it is dropped.
-#[cfg(unix)]
-pub(crate) struct EchoOff(rustix::termios::Termios);
-
-#[cfg(unix)]
-impl EchoOff {
-    pub(crate) fn new() -> io::Result<Self> {
-        use rustix::termios::{LocalModes, OptionalActions, tcgetattr, tcsetattr};
-
-        let before = tcgetattr(io::stdin())?;
-        let mut hidden = before.clone();
-        hidden.local_modes.remove(LocalModes::ECHO);
-        // The newline is still echoed, so that the next output starts on a new line.
-        hidden.local_modes.insert(LocalModes::ECHONL);
-        tcsetattr(io::stdin(), OptionalActions::Now, &hidden)?;
-        Ok(Self(before))
-    }
-}
-
-#[cfg(unix)]
-impl Drop for EchoOff {
-    fn drop(&mut self) {
-        // This fails only if the terminal is gone.
-        let _ = rustix::termios::tcsetattr(io::stdin(), rustix::termios::OptionalActions::Now, &self.0);
-    }
 }
 
 #[cfg(not(unix))]

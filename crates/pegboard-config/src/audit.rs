@@ -1,11 +1,15 @@
 //! The settings of the audit log.
 
-use std::path::PathBuf;
+mod target;
+
+pub use target::{AuditTarget, SyslogAddress};
+
+use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
 use super::{
-    key::{count, flag, size, text},
+    key::{count, flag, size, text, text_or},
     setting::Text,
     settings::settings,
 };
@@ -15,6 +19,10 @@ settings! {
     #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
     #[non_exhaustive]
     pub struct AuditConfig in audit = "audit" {
+        /// Where the log goes: `file`, which needs `file`; `stdout`, for `pegboard serve` only; `syslog`, which is the socket `/dev/log`; or the
+        /// syslog at `unix:/path`, `udp://host:port` or `tcp://host:port`.
+        to: AuditTarget = text_or(AuditTarget::File, "file")
+            .syntax(target::problem, "write `stdout`, `syslog` or `udp://logs.example.com:514`");
         /// Whether calls are refused while the log cannot be written.
         required: bool = flag(false);
         /// The size from which on a new file is begun.
@@ -27,7 +35,7 @@ settings! {
         file: Option<Text> = text().aka(&["path"]);
     }
     needs {
-        /// The log. `FILE.state` beside it has the lock, the key of the argument hashes and the end of the chain.
+        /// The log, if it goes to a file. `FILE.state` beside it has the lock, the key of the argument hashes and the end of the chain.
         file: PathBuf;
     }
 }
@@ -41,6 +49,28 @@ fn default_max_files() -> usize {
 }
 
 impl AuditConfig {
+    /// A log that goes to another place than a file.
+    pub fn to(target: AuditTarget) -> Self {
+        Self {
+            to: target,
+            ..Self::with(PathBuf::new())
+        }
+    }
+
+    /// The file of the log; `None` if it goes to another place.
+    pub fn file(&self) -> Option<&Path> {
+        (self.to == AuditTarget::File).then_some(self.file.as_path())
+    }
+
+    /// Where the log goes, for people.
+    pub fn place(&self) -> String {
+        match &self.to {
+            AuditTarget::File => self.file.display().to_string(),
+            AuditTarget::Stdout => "stdout".to_owned(),
+            AuditTarget::Syslog(_) => format!("the syslog at {}", self.to),
+        }
+    }
+
     /// A log in this file, with the defaults.
     pub fn new(file: impl Into<PathBuf>) -> Self {
         Self::with(file.into())

@@ -39,7 +39,7 @@ pub struct Config {
     pub preset: Preset,
     /// The limits of the board.
     pub limits: BoardLimits,
-    /// How tools are named for models. Views that exist when this changes keep their names.
+    /// How tools are named for models. Toolsets that are open when this changes keep their names; clients of a gateway get the new ones.
     pub naming: NameStyle,
     /// The audit log of all calls. It is opened with the board; `Pegboard::apply` does not change it.
     pub audit: Option<AuditConfig>,

@@ -116,6 +116,26 @@ impl Loaded {
         explain_all(self)
     }
 
+    /// The servers for which a source or a preset sets a setting, by its full name, such as `connect_timeout` or `retry.attempts`. Costs a
+    /// fraction of [`Self::explain`].
+    pub fn servers_that_set(&self, name: &str) -> Vec<ServerName> {
+        let (own, part) = match name.split_once('.') {
+            Some((own, part)) => (own, Some(part)),
+            None => (name, None),
+        };
+        let Some(field) = find_field(SERVER, own) else {
+            return Vec::new();
+        };
+        let part = part.map(|part| field.kind.section().and_then(|parts| find_field(parts, part)));
+        let is_set = |values: &Values| match part {
+            None => values.find(field).is_some(),
+            Some(Some(part)) => values.table(field).is_some_and(|table| table.find(part).is_some()),
+            Some(None) => false,
+        };
+        let servers = self.written.iter().filter(|(_, values)| is_set(values));
+        servers.map(|(name, _)| name.clone()).collect()
+    }
+
     /// The value in effect for a setting that no source sets, by its full name: of a server, or for all servers. Null means no value.
     pub fn explain_unset(&self, name: &str, server: Option<&ServerName>) -> Vec<Explained> {
         explain_unset(self, name, server)
@@ -132,6 +152,10 @@ impl Loaded {
         let ours = section.fields().filter(|field| field.effect != Effect::Foreign);
         ours.map(|field| (field.name, field.doc))
     }
+}
+
+fn find_field(section: &'static Section, name: &str) -> Option<&'static Field> {
+    section.fields().find(|field| field.name == name)
 }
 
 /// All settings that are set or have a default: those of the top first, then server by server.

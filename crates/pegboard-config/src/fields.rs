@@ -22,6 +22,7 @@ pub(super) use super::{
     serve::{
         oauth::{serve_oauth, serve_oauth_introspection, serve_oauth_rule},
         serve, serve_tls,
+        telemetry::serve_telemetry,
         token::token,
     },
     view::view,

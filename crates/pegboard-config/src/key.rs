@@ -215,6 +215,11 @@ pub(super) const TEXTS: ValueKind = ValueKind::List(&ValueKind::Text);
 /// One text, or a list of texts.
 pub(super) const ONE_OR_MORE: &[ValueKind] = &[ValueKind::Text, TEXTS];
 
+/// A text that is read as another type, with a default.
+pub(super) const fn text_or<S, T: FromSetting>(default: T, shown: &'static str) -> Key<S, T> {
+    key(ValueKind::Text, default, DefaultValue::Text(shown))
+}
+
 /// A text with a default.
 pub(super) const fn required_text<S>(default: fn() -> String) -> Key<S, String> {
     key(ValueKind::Text, String::new(), DefaultValue::None).default_by(default)

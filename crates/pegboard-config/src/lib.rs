@@ -64,6 +64,7 @@ mod queue_names;
 mod redact;
 mod relative_path;
 mod resolve;
+mod running;
 mod sandbox;
 mod schema;
 mod secret_args;
@@ -94,7 +95,7 @@ mod view_template;
 #[cfg(all(feature = "sse", feature = "websocket"))]
 mod tests;
 
-pub use audit::AuditConfig;
+pub use audit::{AuditConfig, AuditTarget, SyslogAddress};
 pub use board::Config;
 pub use board_limits::BoardLimits;
 pub use code_variables::decides_code;
@@ -120,11 +121,14 @@ pub use policy::{
 pub use preset::Preset;
 pub use problem::{Problem, Severity};
 pub use project_file::ProjectFile;
+#[doc(hidden)]
+pub use running::{RunningSettings, Withheld};
 pub use sandbox::{Sandbox, SandboxLevel, SandboxNetwork};
 pub use secret_parts::secrets_in;
 pub use serve::{
-    BadStateKey, BadTokenDigest, JwtAlgorithm, OAuthIntrospection, OAuthRule, ServeConfig, ServeOAuth, ServeTls,
-    StateKey, TokenConfig, TokenDigest, TokenScope,
+    AccessLogTarget, BadStateKey, BadTokenDigest, Compression, DashboardCalls, JwtAlgorithm, OAuthIntrospection,
+    OAuthRule, ServeConfig, ServeMetrics, ServeOAuth, ServeTelemetry, ServeTls, StateKey, TokenConfig, TokenDigest,
+    TokenScope, TraceSampler,
 };
 pub use server::IDLE;
 pub use server::{EraChoice, ServerConfig, Start};

@@ -43,7 +43,7 @@ impl ProjectFile {
     ///
     /// Fails if the file cannot be read or parsed, is a symbolic link, or is controlled by another user.
     pub fn read(path: &Path, env: &Env<'_>) -> Result<Self, Box<Problem>> {
-        let mut report = Report::new(path.display().to_string());
+        let report = Report::new(path.display().to_string());
         let failed = |mut report: Report, error: FileError| {
             report.file(Severity::Error, error.message, error.hint);
             report.name_last(error.code, None);
@@ -53,21 +53,39 @@ impl ProjectFile {
             Ok(text) => text,
             Err(error) => return Err(failed(report, error)),
         };
-        let root = match tree::read(&text, Format::from_path(path)) {
+        let real = canonicalize(path);
+        let base = real.parent().map(Path::to_owned);
+        Self::describe(&text, Format::from_path(path), real, base.as_deref(), report, env)
+    }
+
+    /// Describes a JSON config that is no project file in the same way. `file` is named in errors, and relative paths begin in `base`.
+    pub fn from_json(text: &str, file: &Path, base: Option<&Path>, env: &Env<'_>) -> Result<Self, Box<Problem>> {
+        let report = Report::new(file.display().to_string());
+        Self::describe(text, Some(Format::Json), file.to_owned(), base, report, env)
+    }
+
+    fn describe(
+        text: &str,
+        format: Option<Format>,
+        path: PathBuf,
+        base: Option<&Path>,
+        mut report: Report,
+        env: &Env<'_>,
+    ) -> Result<Self, Box<Problem>> {
+        let root = match tree::read(text, format) {
             Ok(root) => root,
             Err(error) => {
                 report.error(error.at, "", error.message);
-                return Err(first_error(report, path));
+                return Err(first_error(report, &path));
             }
         };
-        let path = canonicalize(path);
         let shaped = import::shape(root, &mut report);
-        let env_files = env_files(&shaped.servers, path.parent(), env);
+        let env_files = env_files(&shaped.servers, base, env);
         let servers = shaped.servers.iter();
         let servers =
             servers.map(|(entry, settings)| (entry.key.clone(), Json::Object(describe_settings(SERVER, settings))));
         Ok(Self {
-            digest: digest(&text, &env_files),
+            digest: digest(text, &env_files),
             servers: servers.collect(),
             settings: describe_settings(TOP, &shaped.rest),
             env_files: env_files.iter().map(describe_env_file).collect(),

@@ -28,6 +28,7 @@ impl Config {
         let of_gateway = self.serve.state_key.iter().map(StateKey::to_secret);
         let introspection = self.serve.oauth.iter().filter_map(|oauth| oauth.introspection.as_ref());
         let of_gateway = of_gateway.chain(introspection.map(|endpoint| endpoint.client_secret.clone()));
+        let of_gateway = of_gateway.chain(self.serve.telemetry.headers.values().cloned());
         let all = of_servers.chain(self.removed_secrets.iter().cloned()).chain(of_gateway);
         all.collect()
     }

@@ -1,12 +1,18 @@
 //! The settings of a gateway: where it listens, whom it lets in, and its limits.
 
+pub(crate) mod access_log;
+pub(crate) mod metrics;
 pub(crate) mod oauth;
 mod state_key;
+pub(crate) mod telemetry;
 pub(crate) mod token;
 pub(crate) mod web_address;
 
+pub use access_log::AccessLogTarget;
+pub use metrics::ServeMetrics;
 pub use oauth::{JwtAlgorithm, OAuthIntrospection, OAuthRule, ServeOAuth};
 pub use state_key::{BadStateKey, StateKey};
+pub use telemetry::{Compression, ServeTelemetry, TraceSampler};
 pub use token::{BadTokenDigest, TokenConfig, TokenDigest, TokenScope};
 
 use std::{
@@ -19,14 +25,18 @@ use std::{
 use serde::{Deserialize, Serialize};
 
 use super::{
+    choice::words,
     duration_text,
     field::{DefaultValue, ValueKind},
     from_setting::address,
-    key::{Nested, count, flag, limit, map, parse_problem, secret, size, table, text, texts, unless},
+    key::{Nested, choice, count, flag, limit, map, parse_problem, secret, size, table, text, text_or, texts, unless},
     setting::Text,
     settings::settings,
 };
+
+use metrics::serve_metrics;
 use oauth::serve_oauth;
+use telemetry::serve_telemetry;
 
 settings! {
     /// Where a gateway listens, whom it lets in, and its limits.
@@ -76,7 +86,7 @@ settings! {
         /// How long a session without a request or a stream is kept.
         session_idle: Duration as "duration_text" = limit(30 * 60);
         /// 32 random bytes in base64, such as `openssl rand -base64 32` prints: the key that seals what clients keep between two requests. Replicas
-        /// of a gateway need the same one; without it each process has its own.
+        /// of a gateway need the same one. Without it a key is made and kept in the folder of the user's state.
         state_key: Option<StateKey> = secret().syntax(
             |text| parse_problem(StateKey::parse(text)),
             "`openssl rand -base64 32` prints one; keep it in a variable, `state_key = \"${PEGBOARD_STATE_KEY}\"`",
@@ -87,16 +97,42 @@ settings! {
         /// Whether a client that cannot open pages for its user gets the one-time link to a sign-in page in the text of a result or an error, which a
         /// model reads. With `false` the text says how to get the link, and only clients with URL elicitation and the HTTP API get links.
         links_in_text: bool = flag(true);
+        /// Whether browsers get the dashboard at `/`. With `false` nothing is served there. It takes effect at the next start.
+        dashboard: bool = flag(true);
+        /// When the dashboard records calls, with masked arguments and results in memory, to show them: while its pages are in use, always, or
+        /// never.
+        dashboard_calls: DashboardCalls = choice();
+        /// Where each request of HTTP has a line after its response: `off`, `stderr`, or a file, relative to the config file, that is opened again at
+        /// SIGHUP. It takes effect at the next start.
+        access_log: AccessLogTarget = text_or(AccessLogTarget::Off, "off")
+            .syntax(access_log::problem, "write `off`, `stderr` or the path of a file");
         /// The certificate with which the gateway speaks HTTPS. Without it, it speaks HTTP.
         tls: Nested<serve_tls::In> => Option<ServeTls> = table(ValueKind::Table(&serve_tls::SECTION));
         /// Whose access tokens (OAuth 2.0) the gateway accepts besides its own tokens.
         oauth: Nested<serve_oauth::In> => Option<ServeOAuth> = table(ValueKind::Table(&serve_oauth::SECTION));
+        /// Where traces, metrics and log records are sent (OpenTelemetry). It is read when the gateway starts.
+        telemetry: Nested<serve_telemetry::In> => ServeTelemetry = table(ValueKind::Table(&serve_telemetry::SECTION));
+        /// What `/metrics` counts by name. It is read when the gateway starts.
+        metrics: Nested<serve_metrics::In> => ServeMetrics = table(ValueKind::Table(&serve_metrics::SECTION));
         /// The tokens of clients, by name. As soon as there is one, every request needs one.
         tokens: BTreeMap<String, Nested<token::token::In>> => BTreeMap<String, TokenConfig> = map(&ValueKind::Table(&token::token::SECTION));
     }
     fields {
         /// The names of tokens whose settings have errors. No client can use them, and they do not make the gateway an open one.
         unusable_tokens: BTreeSet<String> = BTreeSet::new();
+    }
+}
+
+words! {
+    /// When the dashboard records calls.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+    pub enum DashboardCalls as "recording of calls" default Open {
+        /// While a page of the dashboard is open, and an hour longer.
+        Open = "open",
+        /// From the start on.
+        Always = "always",
+        /// Never.
+        Off = "off",
     }
 }
 

@@ -84,10 +84,10 @@ impl Package<'_> {
             return "…@COMMIT".to_owned();
         }
         let example = match self.registry {
-            Registry::Npm | Registry::Cargo => "PACKAGE@1.2.3",
-            Registry::Python => "PACKAGE==1.2.3",
+            Registry::Npm | Registry::Cargo => "PACKAGE@VERSION",
+            Registry::Python => "PACKAGE==VERSION",
             Registry::Image => "IMAGE@sha256:…",
-            Registry::Go => "PACKAGE@v1.2.3",
+            Registry::Go => "PACKAGE@VERSION",
             Registry::Nix => "FLAKE/COMMIT",
         };
         example.to_owned()

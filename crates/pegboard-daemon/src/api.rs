@@ -10,6 +10,7 @@ mod change_records;
 mod documents;
 mod events;
 mod listings;
+mod local_api;
 mod openapi;
 mod paths;
 mod problem;
@@ -25,6 +26,8 @@ mod state;
 mod toolsets;
 
 pub(crate) use documents::{NoteDocument, how_to_connect};
+pub use documents::{StatusDocument, WarningDocument};
+pub use local_api::{ApiReply, LocalApi};
 pub(crate) use routes::{router, unknown_path, wrong_method};
 pub use server_settings::{ResolvedServer, ServerSettings, UnresolvedServer};
 pub(crate) use servers::{all_warnings, status};

@@ -5,11 +5,12 @@ use std::sync::Arc;
 use axum::{Router, routing::get};
 use pegboard::{Pegboard, SignInError};
 use pegboard_gateway::{Monitor, SignInLinks};
+use pegboard_telemetry::{Metric, Recorder};
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
 use crate::{
-    api::{self, ApiState, ServerSettings},
+    api::{self, ApiState, LocalApi, ServerSettings},
     health, metrics,
     overview::Overview,
     reloads::Reloads,
@@ -55,6 +56,18 @@ impl Daemon {
         self
     }
 
+    /// Adds the durations of requests, and how much telemetry was sent, to its metrics.
+    #[must_use]
+    pub fn with_recorder(mut self, recorder: Recorder) -> Self {
+        self.overview.recorder = Some(recorder);
+        self
+    }
+
+    /// The metrics of its page, for a collector of OpenTelemetry, without the durations that the exporter has itself.
+    pub fn metrics(&self) -> Vec<Metric> {
+        metrics::collect(&self.overview)
+    }
+
     /// Ends the streams on which clients only listen when `stop` is cancelled, so that they do not hold up a shutdown.
     #[must_use]
     pub fn stop_with(mut self, stop: CancellationToken) -> Self {
@@ -64,6 +77,11 @@ impl Daemon {
 
     /// The router of all routes.
     pub fn router(&self) -> Router {
+        self.router_with(|_| Router::new())
+    }
+
+    /// The router of all routes and of pages that are made from the API.
+    pub fn router_with(&self, pages: impl FnOnce(LocalApi) -> Router) -> Router {
         let api = ApiState::new(
             self.overview.board.clone(),
             self.overview.reloads.clone(),
@@ -77,6 +95,7 @@ impl Daemon {
             Some(links) => sign_in::router(api.clone(), links.clone()),
             None => Router::new(),
         };
+        let pages = pages(LocalApi::new(api.clone(), self.overview.started_at));
         Router::new()
             .route("/readyz", get(health::ready))
             .route("/health", get(health::health))
@@ -84,6 +103,7 @@ impl Daemon {
             .with_state(self.overview.clone())
             .merge(api::router(api))
             .merge(sign_in)
+            .merge(pages)
             .method_not_allowed_fallback(api::wrong_method)
             .fallback(api::unknown_path)
     }

@@ -17,7 +17,7 @@ use crate::{access, api, overview::Overview, sign_in_waits::SignInWaits};
 /// Says whether clients should be sent here. A probe needs no token and is told the states of required servers only; a caller that may
 /// read the whole board is also told why they are not ready.
 pub(crate) async fn ready(State(overview): State<Overview>, caller: Option<axum::Extension<Caller>>) -> Response {
-    let status = overview.board.status();
+    let status = overview.board.status().without_call_texts();
     let is_told_why = access::may_read_all(caller.as_deref()).is_ok();
     let required = status.servers.iter().filter(|server| server.required);
     let waits = overview.sign_in_waits();
@@ -50,7 +50,7 @@ pub(crate) async fn health(State(overview): State<Overview>, caller: Option<axum
     if let Err(refusal) = access::may_read(caller.as_deref()) {
         return refusal.into_response();
     }
-    let status = overview.board.status();
+    let status = overview.board.status().without_call_texts();
     let uptime = pegboard::Timestamp::now().duration_since(overview.started_at);
     let waits = overview.sign_in_waits();
     let mut document = json!({
@@ -100,7 +100,7 @@ fn word(overview: &Overview, status: &BoardStatus, waits: &SignInWaits) -> &'sta
         "stopping"
     } else if !waits.is_ready(&overview.board, status) {
         "not_ready"
-    } else if !waits.is_healthy(status) || !overview.reloads.last().is_in_effect() {
+    } else if !waits.is_healthy(status) || !overview.reloads.last().is_healthy() {
         "degraded"
     } else {
         "ready"

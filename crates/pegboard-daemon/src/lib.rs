@@ -13,8 +13,9 @@ mod reloads;
 mod sign_in;
 mod sign_in_waits;
 
-pub use api::{ResolvedServer, ServerSettings, UnresolvedServer};
+pub use api::{ApiReply, LocalApi, ResolvedServer, ServerSettings, StatusDocument, UnresolvedServer, WarningDocument};
 pub use daemon::Daemon;
+pub use metrics::board_metrics;
 pub use reloads::{
     ChangePermit, FailedReload, ReloadError, ReloadNote, ReloadRequest, ReloadRequests, ReloadState, Reloads,
 };

@@ -1,51 +1,103 @@
 //! `GET /metrics`: what the board, the gateway and the process count, for Prometheus.
 //!
-//! The labels are bounded: names of servers come from the config, everything else from fixed lists. No name of a tool, path or header
-//! becomes a label.
+//! The labels are bounded: names of servers come from the config, those of tools and principals are as many as the config allows, and everything
+//! else is from fixed lists. No path or header becomes a label, and no name of a tool that no server has.
 
+mod collected;
 mod families;
+mod negotiate;
+mod operations;
 mod process;
 
 use axum::{
     extract::State,
     response::{IntoResponse, Response},
 };
-use http::header::CONTENT_TYPE;
+use http::{
+    HeaderMap,
+    header::{CONTENT_TYPE, VARY},
+};
 use pegboard::{
-    metrics::{MetricsPage, number, write_metrics, write_status},
+    Pegboard,
+    metrics::{MetricsPage, MetricsSink, PageFormat, number, write_metrics, write_status},
     status::BoardStatus,
 };
 use pegboard_gateway::Caller;
+use pegboard_telemetry::{Exporter, Metric, Recorder};
 
 use crate::{access, overview::Overview};
+use collected::CollectedMetrics;
 
 /// Answers a scrape.
-pub(crate) async fn get(State(overview): State<Overview>, caller: Option<axum::Extension<Caller>>) -> Response {
+pub(crate) async fn get(
+    State(overview): State<Overview>,
+    caller: Option<axum::Extension<Caller>>,
+    headers: HeaderMap,
+) -> Response {
     if let Err(refusal) = access::may_read_all(caller.as_deref()) {
         return refusal.into_response();
     }
-    ([(CONTENT_TYPE, MetricsPage::MEDIA_TYPE)], page(&overview)).into_response()
+    let format = negotiate::choose(&headers);
+    let about = [(CONTENT_TYPE, format.media_type()), (VARY, "accept")];
+    (about, page(&overview, format)).into_response()
 }
 
 /// The page of a daemon: first the metrics of its board, which the library writes.
-fn page(overview: &Overview) -> String {
-    let mut page = MetricsPage::default();
-    let status = overview.board.status();
-    write_metrics(&mut page, &overview.board.metrics());
-    write_status(&mut page, &status);
-    write_readiness(&mut page, overview, &status);
-    write_gateway(&mut page, overview);
-    write_reloads(&mut page, overview);
-    write_process(&mut page, overview);
+fn page(overview: &Overview, format: PageFormat) -> String {
+    let mut page = MetricsPage::new(format);
+    write_all(&mut page, overview);
+    // The exporter sends these itself.
+    if let Some(recorder) = &overview.recorder {
+        operations::write(&mut page, &recorder.durations().read());
+    }
     page.into_text()
 }
 
-fn write_readiness(page: &mut MetricsPage, overview: &Overview, status: &BoardStatus) {
+fn write_all(page: &mut impl MetricsSink, overview: &Overview) {
+    let status = overview.board.status();
+    write_metrics(page, &overview.board.metrics());
+    write_status(page, &status);
+    write_readiness(page, overview, &status);
+    write_gateway(page, overview);
+    write_telemetry(page, overview);
+    write_reloads(page, overview);
+    write_process(page, overview);
+}
+
+/// The same metrics for a collector of OpenTelemetry.
+pub(crate) fn collect(overview: &Overview) -> Vec<Metric> {
+    let mut metrics = CollectedMetrics::default();
+    write_all(&mut metrics, overview);
+    metrics.into_metrics()
+}
+
+/// The metrics of a board alone, for a collector of OpenTelemetry.
+pub fn board_metrics(board: &Pegboard) -> Vec<Metric> {
+    let mut metrics = CollectedMetrics::default();
+    write_metrics(&mut metrics, &board.metrics());
+    write_status(&mut metrics, &board.status());
+    metrics.into_metrics()
+}
+
+fn write_telemetry(page: &mut impl MetricsSink, overview: &Overview) {
+    let exporter = overview.recorder.as_ref().and_then(Recorder::exporter);
+    let counts = exporter.map(Exporter::counts).unwrap_or_default();
+    let exported = counts
+        .iter()
+        .map(|(signal, counts)| (vec![signal.as_str()], number(counts.exported)));
+    page.family(&families::EXPORTED, exported);
+    let dropped = counts
+        .iter()
+        .map(|(signal, counts)| (vec![signal.as_str()], number(counts.dropped)));
+    page.family(&families::DROPPED, dropped);
+}
+
+fn write_readiness(page: &mut impl MetricsSink, overview: &Overview, status: &BoardStatus) {
     let is_ready = overview.sign_in_waits().is_ready(&overview.board, status);
     page.single(&families::READY, f64::from(is_ready && !overview.is_stopping()));
 }
 
-fn write_gateway(page: &mut MetricsPage, overview: &Overview) {
+fn write_gateway(page: &mut impl MetricsSink, overview: &Overview) {
     let Some(monitor) = &overview.monitor else { return };
     let counts = monitor.read();
     let requests = counts.requests.iter();
@@ -60,12 +112,18 @@ fn write_gateway(page: &mut MetricsPage, overview: &Overview) {
     );
     page.single(&families::HTTP_IN_FLIGHT, number(counts.in_flight as u64));
     page.single(&families::CONNECTIONS, number(counts.connections.open as u64));
+    if let Some(limits) = counts.limits {
+        page.single(&families::HTTP_IN_FLIGHT_LIMIT, number(limits.in_flight as u64));
+        page.single(&families::CONNECTIONS_LIMIT, number(limits.connections as u64));
+        page.single(&families::SESSIONS_LIMIT, number(limits.sessions as u64));
+    }
     page.single(&families::ACCEPTED, number(counts.connections.accepted));
     page.single(&families::UNDELIVERED, number(counts.undelivered));
+    page.single(&families::ACCESS_LOG_DROPPED, number(counts.access_log_lost));
     page.single(&families::SESSIONS, number(counts.sessions as u64));
 }
 
-fn write_reloads(page: &mut MetricsPage, overview: &Overview) {
+fn write_reloads(page: &mut impl MetricsSink, overview: &Overview) {
     let last = overview.reloads.last();
     let outcomes = [("applied", last.applied), ("failed", last.failures)];
     page.family(
@@ -73,19 +131,17 @@ fn write_reloads(page: &mut MetricsPage, overview: &Overview) {
         outcomes.map(|(outcome, count)| (vec![outcome], number(count))),
     );
     page.single(&families::RELOAD_OK, f64::from(last.failed.is_none()));
-    page.single(
-        &families::CONFIG_IN_EFFECT,
-        f64::from(last.failed.is_none() && last.notes.is_empty()),
-    );
+    page.single(&families::CONFIG_IN_EFFECT, f64::from(last.is_in_effect()));
     page.single(&families::APPLIED_AT, timestamp(last.applied_at));
 }
 
-fn write_process(page: &mut MetricsPage, overview: &Overview) {
+fn write_process(page: &mut impl MetricsSink, overview: &Overview) {
     page.family(&families::BUILD, [(vec![env!("CARGO_PKG_VERSION")], 1.0)]);
     page.single(&families::STARTED_AT, timestamp(overview.started_at));
     for (family, value) in [
         (&families::MEMORY, process::resident_bytes()),
         (&families::FILES, process::open_files()),
+        (&families::FILES_LIMIT, process::max_open_files()),
     ] {
         if let Some(value) = value {
             page.single(family, number(value));
@@ -112,11 +168,11 @@ mod tests {
         let overview = Overview::new(board.clone(), Reloads::new().0);
         tools.call(ToolCall::new("first")).await;
         let lines = |page: &str| page.lines().count();
-        let before = lines(&page(&overview));
+        let before = lines(&page(&overview, PageFormat::Prometheus));
         for name in 0..10_000 {
             tools.call(ToolCall::new(format!("tool_{name}"))).await;
         }
-        let after = page(&overview);
+        let after = page(&overview, PageFormat::Prometheus);
         assert_eq!(lines(&after), before);
         assert!(
             after.contains("pegboard_unrouted_calls_total{kind=\"unknown_tool\"} 10001\n"),

@@ -3,6 +3,7 @@
 use pegboard::Pegboard;
 use pegboard::Timestamp;
 use pegboard_gateway::{Monitor, SignInLinks};
+use pegboard_telemetry::Recorder;
 
 use crate::{reloads::Reloads, sign_in_waits::SignInWaits};
 
@@ -17,6 +18,8 @@ pub(crate) struct Overview {
     pub(crate) monitor: Option<Monitor>,
     /// The links to the sign-in pages, if those are served.
     pub(crate) sign_in_links: Option<SignInLinks>,
+    /// The durations of requests, and what sends telemetry if anything does.
+    pub(crate) recorder: Option<Recorder>,
 }
 
 impl Overview {
@@ -27,6 +30,7 @@ impl Overview {
             started_at: Timestamp::now(),
             monitor: None,
             sign_in_links: None,
+            recorder: None,
         }
     }
 

@@ -69,13 +69,20 @@ pub struct ReloadNote {
     pub server: Option<ServerName>,
     /// What is not in effect, and what to do.
     pub message: String,
+    /// Whether the daemon counts as degraded meanwhile.
+    pub degrades: bool,
 }
 
 impl ReloadState {
-    /// Returns `true` if the newest config was applied and every server has its settings. Settings that take effect at the next start do not
-    /// count.
+    /// Returns `true` if the newest config was applied, and everything that it says is in effect.
     pub fn is_in_effect(&self) -> bool {
-        self.failed.is_none() && self.notes.iter().all(|note| note.server.is_none())
+        self.failed.is_none() && self.notes.is_empty()
+    }
+
+    /// Returns `true` if the newest config was applied, every server has its settings, and nothing that protects calls is missing. Other
+    /// settings that take effect at the next start do not count.
+    pub fn is_healthy(&self) -> bool {
+        self.failed.is_none() && !self.notes.iter().any(|note| note.degrades)
     }
 }
 
@@ -86,14 +93,21 @@ impl ReloadNote {
             topic,
             server: None,
             message: message.into(),
+            degrades: false,
         }
+    }
+
+    /// The same note, and the daemon counts as degraded.
+    #[must_use]
+    pub fn degrading(self) -> Self {
+        Self { degrades: true, ..self }
     }
 
     /// Creates the note of a server whose new settings are not in effect.
     pub fn for_server(server: ServerName, message: impl Into<String>) -> Self {
         Self {
             server: Some(server),
-            ..Self::new("server", message)
+            ..Self::new("server", message).degrading()
         }
     }
 }
@@ -188,6 +202,13 @@ impl Reloads {
         let permits = u32::try_from(CHANGES).unwrap_or(u32::MAX);
         // The semaphore is never closed.
         let all = self.changes.clone().acquire_many_owned(permits).await;
+        all.ok().map(ChangePermit)
+    }
+
+    /// As [`Self::lock_changes`], if no server is being changed now.
+    pub fn try_lock_changes(&self) -> Option<ChangePermit> {
+        let permits = u32::try_from(CHANGES).unwrap_or(u32::MAX);
+        let all = self.changes.clone().try_acquire_many_owned(permits);
         all.ok().map(ChangePermit)
     }
 

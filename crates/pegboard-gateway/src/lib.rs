@@ -14,6 +14,7 @@ struct RustDoctests;
 struct RmcpDoctests;
 
 mod cryptography;
+mod dashboard;
 mod door;
 mod endpoints;
 mod protocol;
@@ -21,6 +22,7 @@ mod serve;
 mod sign_in;
 mod wire;
 
+pub use dashboard::{BrowserSession, BrowserSessions, NoSession};
 pub use door::{AuthError, CallLimits, Caller, Owner, PrincipalQuota, QuotaPermit, Scope, Scopes, Token};
 pub use endpoints::{BoardEndpoints, BoardPart, CachedToolset, GatewayHost, ToolsetCache, board_service};
 pub use protocol::{
@@ -28,7 +30,8 @@ pub use protocol::{
     Request, RequestId, RpcError, Sealer, Service, Version,
 };
 pub use serve::{
-    Gateway, GatewayBuilder, GatewayMetrics, Listeners, LocalClient, Monitor, ServeError, Tls, TlsError, TrafficCounts,
+    Gateway, GatewayBuilder, GatewayLimits, GatewayMetrics, Listeners, LocalClient, Monitor, ServeError, Tls, TlsError,
+    TrafficCounts,
 };
 pub use sign_in::{NoSignInPage, OpenedLink, SignInLink, SignInLinks, SignInVisit};
-pub use wire::{AnswersCall, InMemory, serve_stdio};
+pub use wire::{AccessLog, AccessRecord, AnswersCall, InMemory, Peer, serve_stdio};

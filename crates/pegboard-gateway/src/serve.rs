@@ -4,6 +4,7 @@
 
 mod activity;
 mod board_gateway;
+mod browser_admission;
 mod certificate;
 mod connection;
 mod cors;
@@ -16,6 +17,7 @@ mod listeners;
 mod monitor;
 mod protected_resource;
 mod request_head;
+mod request_id;
 mod rewound_stream;
 mod routes;
 mod site;
@@ -25,6 +27,6 @@ mod watched_stream;
 
 pub use gateway::{Gateway, GatewayBuilder, ServeError};
 pub use listeners::{Listeners, LocalClient};
-pub use monitor::{GatewayMetrics, Monitor};
+pub use monitor::{GatewayLimits, GatewayMetrics, Monitor};
 pub use tls::{Tls, TlsError};
 pub use traffic::TrafficCounts;

@@ -1,16 +1,18 @@
 //! [`SecretStore`]: the secrets that the user keeps for configs, `${secret:NAME}`.
 //!
-//! The values are in the keyring of the system, or encrypted in the store's file if there is a key in a file. The file has the names of all.
+//! The values are in the keyring of the system, or encrypted in the store's file if there is a key in a file: one that the user names, or on a
+//! machine without a keyring one beside the store, which is as safe as its permissions. The file has the names of all.
 
 use std::{
     collections::BTreeMap,
-    fs::TryLockError,
+    fs::{File, TryLockError},
     io,
     path::{Path, PathBuf},
     thread,
     time::Duration,
 };
 
+use base64::{Engine as _, engine::general_purpose::STANDARD};
 use pegboard_base::{
     keyring::{Keyring, KeyringEntry, KeyringError, find_in},
     private_file,
@@ -39,6 +41,8 @@ pub struct SecretStore {
     path: PathBuf,
     keyrings: Vec<Keyring>,
     key: Option<FileKey>,
+    /// The key of a machine without a keyring. There is none before [`Self::create_key`].
+    own_key: FileKey,
 }
 
 /// Where the value of a secret is.
@@ -122,8 +126,7 @@ impl pegboard_base::hint::Hint for SecretStoreError {
     fn hint(&self) -> Option<String> {
         match self {
             Self::NoPlace => Some(
-                "on a machine without a desktop, `openssl rand -base64 32 > ~/.pegboard.key && export \
-                 PEGBOARD_TOKEN_KEY_FILE=~/.pegboard.key` has them kept in an encrypted file; or put the value in a variable"
+                "`pegboard secret set NAME --in-file` keeps secrets in a file that only you can read; or put the value in a variable"
                     .to_owned(),
             ),
             Self::Keyring { hint, .. } => Some(hint.clone()),
@@ -149,13 +152,36 @@ struct Entry {
 
 impl SecretStore {
     /// A store with this file, which need not exist yet. With a key in a file, values are encrypted with it; else they go to the first of the
-    /// keyrings that outlives a reboot. They are read from all of them.
+    /// keyrings that outlives a reboot; else they are encrypted with the key of [`Self::create_key`]. They are read from all of them.
     pub fn new(path: PathBuf, keyrings: Vec<Keyring>, key_file: Option<PathBuf>) -> Self {
         Self {
+            own_key: FileKey(path.with_extension("key")),
             path,
             keyrings,
             key: key_file.map(FileKey),
         }
+    }
+
+    /// Creates the key with which secrets are kept in the store's file on a machine without a keyring, unless there is one.
+    pub fn create_key(&self) -> Result<(), SecretStoreError> {
+        let path = &self.own_key.0;
+        let _lock = self.lock()?;
+        if path.symlink_metadata().is_ok() {
+            return Ok(());
+        }
+        let mut key = [0; 32];
+        getrandom::fill(&mut key).map_err(|error| self.failed(&error))?;
+        let text = STANDARD.encode(key) + "\n";
+        private_file::replace_durably(path, text.as_bytes()).map_err(|error| SecretStoreError::File {
+            path: path.clone(),
+            reason: error.to_string(),
+        })
+    }
+
+    /// The key that new secrets are encrypted with; `None` if they go to a keyring.
+    fn sealing_key(&self) -> Option<&FileKey> {
+        let has_own = || self.lasting().is_err() && self.own_key.0.symlink_metadata().is_ok();
+        self.key.as_ref().or_else(|| has_own().then_some(&self.own_key))
     }
 
     /// Fails if a text cannot be the name of a secret.
@@ -173,7 +199,7 @@ impl SecretStore {
 
     /// Where a new secret would be stored.
     pub fn place(&self) -> Result<SecretPlace, SecretStoreError> {
-        match &self.key {
+        match self.sealing_key() {
             Some(_) => Ok(SecretPlace::File),
             None => self.lasting().map(|_| SecretPlace::Keyring),
         }
@@ -202,12 +228,21 @@ impl SecretStore {
     }
 
     fn open(&self, name: &str, text: &RawValue) -> Result<Secret, SecretStoreError> {
-        let key = self.key.as_ref().ok_or_else(|| {
-            let why = "it is encrypted with the key in the file that `PEGBOARD_TOKEN_KEY_FILE` named, and that is not set here";
-            SecretStoreError::Sealed(why.to_owned())
-        })?;
-        let opened = sealed::open(text.get().as_bytes(), &bound_name(name), key);
-        let bytes = opened.map_err(|problem| SecretStoreError::Sealed(problem.why()))?;
+        let has_own = self.own_key.0.symlink_metadata().is_ok();
+        let keys = self.key.iter().chain(has_own.then_some(&self.own_key));
+        let mut opened = Err(match has_own {
+            true => "it is encrypted with another key".to_owned(),
+            false => "it is encrypted with the key in the file that `PEGBOARD_TOKEN_KEY_FILE` named, and that is not set here: \
+                      `export PEGBOARD_TOKEN_KEY_FILE=FILE`, also for hosts that start `pegboard mcp`"
+                .to_owned(),
+        });
+        for key in keys {
+            opened = sealed::open(text.get().as_bytes(), &bound_name(name), key).map_err(|problem| problem.why());
+            if opened.is_ok() {
+                break;
+            }
+        }
+        let bytes = opened.map_err(SecretStoreError::Sealed)?;
         let text: String = serde_json::from_slice(&bytes)
             .map_err(|_| SecretStoreError::Sealed("what was encrypted is not text".to_owned()))?;
         Ok(Secret::new(text))
@@ -218,7 +253,7 @@ impl SecretStore {
         Self::check_name(name)?;
         check_value(value)?;
         let place = self.place()?;
-        let sealed = match &self.key {
+        let sealed = match self.sealing_key() {
             Some(key) => {
                 let text = serde_json::to_vec(value.expose()).map_err(|error| self.failed(&error))?;
                 let sealed = sealed::seal(text, &bound_name(name), key).map_err(SecretStoreError::Sealed)?;
@@ -305,15 +340,7 @@ impl SecretStore {
         &self,
         change: impl FnOnce(&mut BTreeMap<String, Entry>) -> Result<(), SecretStoreError>,
     ) -> Result<(), SecretStoreError> {
-        let lock = private_file::edit(&self.path.with_extension("lock")).map_err(|error| self.failed(&error))?;
-        let end = Instant::now() + LOCK_TIMEOUT;
-        loop {
-            match lock.try_lock() {
-                Ok(()) => break,
-                Err(TryLockError::WouldBlock) if Instant::now() < end => thread::sleep(Duration::from_millis(20)),
-                Err(error) => return Err(self.failed(&error)),
-            }
-        }
+        let _lock = self.lock()?;
         let mut stored = self.read()?;
         change(&mut stored.secrets)?;
         stored.version = VERSION;
@@ -322,6 +349,19 @@ impl SecretStore {
             return Err(self.failed(&"it would become larger than 8 MiB"));
         }
         private_file::replace_durably(&self.path, &text).map_err(|error| self.failed(&error))
+    }
+
+    /// Keeps other processes from changing the files until it is dropped.
+    fn lock(&self) -> Result<File, SecretStoreError> {
+        let lock = private_file::edit(&self.path.with_extension("lock")).map_err(|error| self.failed(&error))?;
+        let end = Instant::now() + LOCK_TIMEOUT;
+        loop {
+            match lock.try_lock() {
+                Ok(()) => return Ok(lock),
+                Err(TryLockError::WouldBlock) if Instant::now() < end => thread::sleep(Duration::from_millis(20)),
+                Err(error) => return Err(self.failed(&error)),
+            }
+        }
     }
 
     fn failed(&self, reason: &dyn ToString) -> SecretStoreError {
@@ -425,8 +465,33 @@ mod tests {
         let store = SecretStore::new(folder.path().join("secrets.json"), Vec::new(), None);
         let error = store.set("A", &"x".into()).unwrap_err();
         assert!(matches!(error, SecretStoreError::NoPlace), "{error}");
-        assert!(error.hint().unwrap().contains("PEGBOARD_TOKEN_KEY_FILE"));
+        assert!(error.hint().unwrap().contains("--in-file"));
         assert!(!store.path().exists());
+    }
+
+    #[test]
+    fn without_a_keyring_a_key_beside_the_store_is_a_place_for_secrets() {
+        let folder = TempDir::new().unwrap();
+        let path = folder.path().join("secrets.json");
+        let store = SecretStore::new(path.clone(), Vec::new(), None);
+        store.create_key().unwrap();
+        let key = fs::read(folder.path().join("secrets.key")).unwrap();
+        assert_eq!(store.set("A", &"s3cr3t".into()).unwrap(), SecretPlace::File);
+        // A second start makes no other key, and needs no variable.
+        store.create_key().unwrap();
+        assert_eq!(fs::read(folder.path().join("secrets.key")).unwrap(), key);
+        let other = SecretStore::new(path.clone(), Vec::new(), None);
+        assert_eq!(other.get("A").unwrap().unwrap(), "s3cr3t".into());
+        assert!(!fs::read_to_string(&path).unwrap().contains("s3cr3t"));
+        // A key that the user names later does not hide what was stored before.
+        let named = folder.path().join("named");
+        fs::write(&named, "AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8=\n").unwrap();
+        let with_named = SecretStore::new(path.clone(), Vec::new(), Some(named));
+        assert_eq!(with_named.get("A").unwrap().unwrap(), "s3cr3t".into());
+        // A keyring that lasts comes first, and what is in the file stays readable.
+        let with_keyring = SecretStore::new(path, vec![keyring(&folder)], None);
+        assert_eq!(with_keyring.place().unwrap(), SecretPlace::Keyring);
+        assert_eq!(with_keyring.get("A").unwrap().unwrap(), "s3cr3t".into());
     }
 
     #[test]

@@ -57,6 +57,14 @@ pub const ALL: &[i64] = &[
     FORBIDDEN,
 ];
 
+/// The code as a label of a metric: one of [`ALL`], or `_OTHER`. A server may answer with any number.
+pub fn label(code: i64) -> String {
+    match ALL.contains(&code) {
+        true => code.to_string(),
+        false => "_OTHER".to_owned(),
+    }
+}
+
 /// Returns `true` for the errors with which the modern era refuses a request before it is handled.
 pub const fn refuses_modern_request(code: i64) -> bool {
     matches!(code, HEADER_MISMATCH | MISSING_CAPABILITY | UNSUPPORTED_VERSION)

@@ -21,6 +21,10 @@ pub const RELATED_TASK: &str = "io.modelcontextprotocol/related-task";
 pub const PROGRESS_TOKEN: &str = "progressToken";
 /// The trace of a request (W3C Trace Context).
 pub const TRACEPARENT: &str = "traceparent";
+/// What systems that take part in the trace have added to it (W3C Trace Context).
+pub const TRACESTATE: &str = "tracestate";
+/// Names and values that accompany a request through all systems (W3C Baggage).
+pub const BAGGAGE: &str = "baggage";
 
 /// The keys that Pegboard writes.
 pub mod pegboard {
@@ -50,6 +54,8 @@ pub const ALL: &[&str] = &[
     RELATED_TASK,
     PROGRESS_TOKEN,
     TRACEPARENT,
+    TRACESTATE,
+    BAGGAGE,
 ];
 
 /// Returns `true` if the protocol itself sets this key, so that callers cannot.

@@ -24,6 +24,8 @@ use serde::Serialize;
 use serde_json::{Map, Value};
 use tokio::sync::mpsc;
 
+use pegboard_base::telemetry::Parent;
+
 use crate::{
     args::Arguments,
     filter::Selection,
@@ -89,6 +91,9 @@ pub struct ToolCall {
     /// Where it writes how long its parts took.
     #[doc(hidden)]
     pub times: Option<Arc<CallTimes>>,
+    /// What the program has decided about the trace of the call.
+    #[doc(hidden)]
+    pub parent: Parent,
     /// The number in the id while the id is the generated one.
     pub(super) generated_number: Option<u64>,
     /// The name that the model wrote, if a built-in tool such as `call_tool` forwards the call to another tool.
@@ -119,6 +124,7 @@ impl ToolCall {
             as_task: false,
             delivery: None,
             times: None,
+            parent: Parent::Unknown,
         }
     }
 

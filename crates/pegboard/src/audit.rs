@@ -8,12 +8,17 @@ mod chain;
 mod digest;
 mod entry;
 mod log_file;
+mod sink;
 mod state_file;
+mod stdout;
+mod syslog;
 mod verify;
 mod writer;
 
 pub use entry::{AdminChange, ChangeOutcome};
 pub(crate) use entry::{ArgumentsEntry, AuditDecision, AuditEntry, AuditRule};
+#[doc(hidden)]
+pub use log_file::files;
 pub use verify::{AuditBreak, AuditBreakKind, AuditCheck, verify};
 pub(crate) use writer::{AuditFailure, AuditLog};
 

@@ -43,21 +43,23 @@ pub use token_protection::TokenProtection;
 
 use std::{sync::Arc, time::Duration};
 
-use tokio::sync::Semaphore;
+use tokio::sync::{Semaphore, watch};
 
 use crate::status::BoardStatus;
 use crate::{
+    audit::AuditLog,
     audit::{AdminChange, AuditEntry},
     call::View,
-    event::Events,
+    event::{Event, Events},
     metrics::Metrics,
     pin::{PinChange, PinError},
+    recent::{RecentCalls, WaitingApprovals},
     server::{CatalogChange, Registry, Server},
     toolset::Toolset,
 };
 use board_report::BoardReport;
 use gateway_settings::PublishedSettings;
-use pegboard_base::{deadline::Deadline, name::ServerName, secret::Secret};
+use pegboard_base::{deadline::Deadline, name::ServerName, secret::Secret, telemetry::Telemetry};
 use pegboard_client::{credential::CallerTokens, session::Root};
 use pegboard_tools::outcome::Failure;
 use server_factory::ServerFactory;
@@ -167,6 +169,12 @@ impl Pegboard {
         servers.iter().any(|server| server.name().as_str() == name)
     }
 
+    /// What receives the spans of calls, as [`Builder::telemetry`] set it.
+    #[doc(hidden)]
+    pub fn telemetry(&self) -> Option<&Arc<dyn Telemetry>> {
+        self.0.views.telemetry.as_ref()
+    }
+
     /// The views and the settings of the gateway in the config that was opened or applied last. Reading them takes no lock, and the snapshot
     /// does not change: [`Pegboard::apply`] publishes another one.
     #[doc(hidden)]
@@ -220,7 +228,34 @@ impl Pegboard {
     pub fn metrics(&self) -> Metrics {
         let registry = &self.0.registry;
         let buffered = u64::try_from(self.0.factory.budget.used_bytes()).unwrap_or(u64::MAX);
-        registry.tallies().read(registry.events().lost_count(), buffered)
+        let mut metrics = registry.tallies().read(registry.events().lost_count(), buffered);
+        metrics.load = self.0.factory.load(&registry.all_servers());
+        metrics.audit = self.0.views.audit.as_ref().map(AuditLog::counts);
+        metrics
+    }
+
+    /// The last calls of every view with their arguments and results, for a page that shows them. Nothing is kept until it is told to record.
+    #[doc(hidden)]
+    pub fn recent_calls(&self) -> RecentCalls {
+        self.0.registry.tallies().recent_calls.clone()
+    }
+
+    /// The calls that wait for a person, whom the approver asks. One who watches the board may answer first.
+    #[doc(hidden)]
+    pub fn waiting_approvals(&self) -> WaitingApprovals {
+        self.0.registry.tallies().waiting_approvals.clone()
+    }
+
+    /// The last changes of servers, the newest last: their states, catalogues and flagged definitions.
+    #[doc(hidden)]
+    pub fn recent_changes(&self) -> Vec<Event> {
+        self.0.registry.events().recent_server_changes()
+    }
+
+    /// Notices changes of servers from now on. Unlike [`Pegboard::events`] it costs calls nothing.
+    #[doc(hidden)]
+    pub fn server_changes(&self) -> watch::Receiver<()> {
+        self.0.registry.events().server_changes()
     }
 
     /// Whether a large message of a server waits for room among the messages that are buffered (`max_buffered`), so that nothing is read from
@@ -336,7 +371,7 @@ impl Pegboard {
         BoardReport::new(&self.0.registry, &self.0.factory, &self.0.views)
     }
 
-    fn server_changes(&self) -> ServerChanges<'_> {
+    fn changes_of_servers(&self) -> ServerChanges<'_> {
         ServerChanges::new(&self.0.registry, &self.0.factory)
     }
 }

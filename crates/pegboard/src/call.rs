@@ -26,6 +26,7 @@ mod prepare_arguments;
 
 // Permission.
 mod approval;
+mod approver_or_watcher;
 mod audit_trail;
 mod call_limits;
 mod crossing;
@@ -46,6 +47,7 @@ mod deliver;
 mod error;
 mod journal;
 mod native_caller;
+mod observe;
 mod progress;
 mod retry;
 
@@ -82,6 +84,7 @@ pub(crate) use guard::CallGuard;
 pub use hook::{Budget, Called, Hook};
 pub(crate) use journal::Journal;
 pub use journal::{CallJournal, JournalEntry, JournalProblem};
+pub(crate) use observe::{Attempt, Observer, Operation, carried};
 pub(crate) use owner_usage::{InFlightSlot, UsageByPrincipal};
 pub(crate) use pegboard_tools::tool_call::generate_id;
 pub use pegboard_tools::tool_call::{Delivery, ToolCall};

@@ -1,6 +1,7 @@
 //! The events of a board: the start and end of every call, without its content, and every change of a server's state.
 
 use std::{
+    collections::VecDeque,
     future::poll_fn,
     pin::Pin,
     sync::{
@@ -17,11 +18,17 @@ use serde::{Deserialize, Serialize};
 use tokio::sync::{broadcast, watch};
 
 use crate::status::State;
-use pegboard_base::{caller::Principal, name::ServerName, sync::BroadcastStream};
+use pegboard_base::{
+    caller::Principal,
+    name::ServerName,
+    sync::{BroadcastStream, Mutex},
+};
 use pegboard_tools::outcome::{Kind, Reply, millis};
 
 /// The capacity of the event channel. A subscriber that lags further behind misses the oldest events.
 const CAPACITY: usize = 1024;
+/// The most changes of servers that are kept for people who look later: a few for each of many servers.
+const RECENT_CHANGES: usize = 2048;
 
 /// Something that happened on a board. All events of one call have its id.
 ///
@@ -278,6 +285,8 @@ pub(crate) struct EventSender {
     lost: Arc<AtomicU64>,
     /// Notified of changes of servers, so that a program that needs no other events does not make calls record theirs.
     server_changes: watch::Sender<()>,
+    /// The last changes of servers, the newest last.
+    recent: Arc<Mutex<VecDeque<Event>>>,
 }
 
 /// Counts one subscriber until it is dropped.
@@ -312,8 +321,20 @@ impl EventSender {
 
     /// Publishes an event about a server whose state or catalogue has changed.
     pub(crate) fn send_server_change(&self, event: impl FnOnce() -> Event) {
-        self.send(event);
+        let event = event();
+        let mut recent = self.recent.lock();
+        if recent.len() == RECENT_CHANGES {
+            recent.pop_front();
+        }
+        recent.push_back(event.clone());
+        drop(recent);
+        self.send(|| event);
         self.server_changes.send_replace(());
+    }
+
+    /// The last changes of servers, the newest last.
+    pub(crate) fn recent_server_changes(&self) -> Vec<Event> {
+        self.recent.lock().iter().cloned().collect()
     }
 
     /// Notices changes of servers from now on.
@@ -344,6 +365,7 @@ impl Default for EventSender {
             subscribers: Arc::default(),
             lost: Arc::default(),
             server_changes: watch::Sender::new(()),
+            recent: Arc::default(),
         }
     }
 }

@@ -152,6 +152,8 @@ mod event;
 pub mod fuzz;
 pub mod metrics;
 pub mod pin;
+#[doc(hidden)]
+pub mod recent;
 #[cfg(feature = "rmcp")]
 pub mod rmcp;
 mod server;
@@ -184,18 +186,21 @@ pub mod catalog {
 pub mod config {
     #[doc(inline)]
     pub use pegboard_config::{
-        Approval, ArgumentRules, AuditConfig, Auth, BadSpiffeId, BadStateKey, BadTokenDigest, BadUrl, BoardLimits,
-        BreakerPolicy, BreakerRule, Capabilities, Check, ClientCert, ClientKey, Command, Config, ConfigErrors, Dpop,
-        Endpoint, Env, EnvPolicy, EraChoice, Explained, Format, HeadersHelper, Health, IdentityProvider, IdleStop,
-        Images, Join, JwtAlgorithm, JwtBearer, Limits, Loaded, Misconfigured, OAuthConfig, OAuthGrant,
-        OAuthIntrospection, OAuthRule, OnCrossing, Origin, OutputCheck, Overridden, PendingTrust, Pins, Policy, Preset,
-        Probe, Problem, ProjectFile, Queue, Rate, Reading, RedirectConfig, RemoteKind, Restart, Results, Retry,
-        RetryClass, Rlimits, SafeUrl, Sandbox, SandboxLevel, SandboxNetwork, Scan, Scope, ServeConfig, ServeOAuth,
-        ServeTls, ServerConfig, Severity, SigningAlg, Source, SpiffeId, Start, StateKey, Structured, Summarise,
-        SummaryModel, Taint, Tls, TokenConfig, TokenDigest, TokenExchange, TokenInput, TokenScope, TooLong, ToolPolicy,
+        AccessLogTarget, Approval, ArgumentRules, AuditConfig, AuditTarget, Auth, BadSpiffeId, BadStateKey,
+        BadTokenDigest, BadUrl, BoardLimits, BreakerPolicy, BreakerRule, Capabilities, Check, ClientCert, ClientKey,
+        Command, Compression, Config, ConfigErrors, DashboardCalls, Dpop, Endpoint, Env, EnvPolicy, EraChoice,
+        Explained, Format, HeadersHelper, Health, IdentityProvider, IdleStop, Images, Join, JwtAlgorithm, JwtBearer,
+        Limits, Loaded, Misconfigured, OAuthConfig, OAuthGrant, OAuthIntrospection, OAuthRule, OnCrossing, Origin,
+        OutputCheck, Overridden, PendingTrust, Pins, Policy, Preset, Probe, Problem, ProjectFile, Queue, Rate, Reading,
+        RedirectConfig, RemoteKind, Restart, Results, Retry, RetryClass, Rlimits, SafeUrl, Sandbox, SandboxLevel,
+        SandboxNetwork, Scan, Scope, ServeConfig, ServeMetrics, ServeOAuth, ServeTelemetry, ServeTls, ServerConfig,
+        Severity, SigningAlg, Source, SpiffeId, Start, StateKey, Structured, Summarise, SummaryModel, SyslogAddress,
+        Taint, Tls, TokenConfig, TokenDigest, TokenExchange, TokenInput, TokenScope, TooLong, ToolPolicy, TraceSampler,
         Transport, TrustError, TrustRecord, TrustStore, Unpinned, Unreadable, ValueOrigin, ViewConfig, WithSecrets,
         decides_code, parse_duration, parse_size,
     };
+    #[doc(hidden)]
+    pub use pegboard_config::{RunningSettings, Withheld};
 }
 
 /// Credentials that a program supplies at run time, for the servers of a board or of one principal.
@@ -380,6 +385,19 @@ pub mod task {
     pub use crate::call::TaskHandle;
     #[doc(inline)]
     pub use pegboard_client::session::{TaskState, TaskStatus};
+}
+
+/// Traces and durations of calls, for a program that sends them somewhere. See [`Builder::telemetry`].
+pub mod telemetry {
+    #[doc(inline)]
+    pub use pegboard_base::telemetry::{
+        Attribute, Carried, Exemplar, Propagation, Span, SpanEvent, SpanId, SpanKind, Telemetry, TraceContext, TraceId,
+        Value,
+    };
+    #[doc(hidden)]
+    pub use pegboard_base::telemetry::{
+        Entered, OpenSpan, Parent, RequestTag, current, current_request, enter, plain_uri,
+    };
 }
 
 /// Moments of the wall clock.

@@ -8,13 +8,20 @@
 mod board_counters;
 mod counters;
 mod histogram;
+mod labels;
+mod load;
 mod prometheus;
 mod snapshot;
 
 pub(crate) use board_counters::BoardCounters;
-pub(crate) use counters::ServerCounters;
+pub(crate) use counters::{ServerCounters, SumCounters, ViewCounters};
 pub use histogram::{Bucket, Histogram};
+pub use labels::MetricLabels;
+pub use load::{BoardLoad, BreakerCounts, ServerLoad};
 // For the daemon, which adds metrics of its own to those of its board.
 #[doc(hidden)]
-pub use prometheus::{BOARD_FAMILIES, Family, FamilyType, MetricsPage, number, write_metrics, write_status};
-pub use snapshot::{CallMetrics, Metrics, ServerMetrics};
+pub use prometheus::{
+    BOARD_FAMILIES, Family, FamilyType, MetricsPage, MetricsSink, PageBucket, PageFormat, PageHistogram, number,
+    write_metrics, write_status,
+};
+pub use snapshot::{AuditMetrics, CallMetrics, CallSums, Metrics, ServerMetrics, ViewMetrics};

@@ -306,9 +306,48 @@ pub struct LastError {
     pub stderr: Option<String>,
     /// The stable word for what is wrong, such as `connection-refused`; `None` if a tool reported an error.
     pub code: Option<Code>,
+    /// The [`Kind`](crate::Kind) of the call that failed, such as `tool_error`. Absent for an outage of the server itself.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub call: Option<&'static str>,
     /// What is wrong, as data. Decide by its code, not by the texts.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub diagnosis: Option<Box<Diagnosis>>,
+}
+
+impl LastError {
+    /// The message without what a tool said in reply to one client: that may repeat the arguments of the call. That of an outage is whole.
+    pub(crate) fn message_for_all(&self) -> String {
+        match self.call {
+            Some(kind) => format!("a call failed: {kind}"),
+            None => self.message.clone(),
+        }
+    }
+
+    /// The error as everyone who sees the server may read it: of a failed call its kind and time, of an outage everything.
+    fn for_all(self) -> Self {
+        match self.call {
+            Some(_) => Self {
+                message: self.message_for_all(),
+                hint: None,
+                stderr: None,
+                diagnosis: None,
+                ..self
+            },
+            None => self,
+        }
+    }
+}
+
+impl BoardStatus {
+    /// The status without the texts of failed calls, for clients that did not make these calls.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn without_call_texts(mut self) -> Self {
+        for row in &mut self.servers {
+            row.last_error = row.last_error.take().map(LastError::for_all);
+        }
+        self
+    }
 }
 
 /// A condition that an operator should know about.

@@ -117,10 +117,7 @@ pub(super) fn write(files: &[File], folder: &Path) -> io::Result<()> {
     let mut private = DirBuilder::new();
     #[cfg(unix)]
     std::os::unix::fs::DirBuilderExt::mode(&mut private, 0o700);
-    if let Some(parent) = folder.parent() {
-        DirBuilder::recursive(&mut private, true).create(parent)?;
-    }
-    private.recursive(false).create(folder)?;
+    private.create(folder)?;
     let written = files.iter().try_for_each(|file| {
         let path = folder.join(&file.path);
         if let Some(parent) = path.parent() {

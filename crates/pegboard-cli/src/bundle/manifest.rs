@@ -6,6 +6,10 @@ use serde_json::{Map, Value};
 
 use super::bundle_error::{BundleError, error};
 
+/// The most characters of a name, a version, an author, a description or a title. The manifest can have a million, which would fill the screen
+/// before the question and stay in the config file.
+const MAX_TEXT: usize = 500;
+
 /// The manifest, with what concerns this system.
 #[derive(Debug)]
 pub(crate) struct Manifest {
@@ -49,7 +53,7 @@ impl Manifest {
     pub(super) fn read(text: &[u8]) -> Result<Self, BundleError> {
         let document: Value =
             serde_json::from_slice(text).map_err(|why| error(format!("manifest.json is no JSON: {why}")))?;
-        let text = |key: &str| document[key].as_str().unwrap_or_default().to_owned();
+        let text = |key: &str| cut(document[key].as_str().unwrap_or_default());
         let server = &document["server"];
         let config = &server["mcp_config"];
         let os = match std::env::consts::OS {
@@ -74,10 +78,7 @@ impl Manifest {
         let manifest = Self {
             name: text("name"),
             version: text("version"),
-            author: document["author"]["name"]
-                .as_str()
-                .unwrap_or("an unnamed author")
-                .to_owned(),
+            author: cut(document["author"]["name"].as_str().unwrap_or("an unnamed author")),
             description: text("description"),
             kind: server["type"].as_str().unwrap_or_default().to_owned(),
             entry_point: server["entry_point"].as_str().unwrap_or_default().to_owned(),
@@ -160,7 +161,7 @@ impl Question {
             other => other.to_string(),
         };
         Self {
-            title: question["title"].as_str().unwrap_or(key).to_owned(),
+            title: cut(question["title"].as_str().unwrap_or(key)),
             kind: question["type"].as_str().unwrap_or("string").to_owned(),
             is_required: is("required"),
             is_secret: is("sensitive"),
@@ -287,6 +288,14 @@ impl Filling<'_> {
                 name.escape_debug()
             ))),
         }
+    }
+}
+
+/// A text, cut where it is too long to be shown.
+fn cut(text: &str) -> String {
+    match text.char_indices().nth(MAX_TEXT) {
+        Some((end, _)) => format!("{}…", &text[..end]),
+        None => text.to_owned(),
     }
 }
 

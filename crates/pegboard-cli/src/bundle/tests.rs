@@ -71,6 +71,25 @@ fn bundle(server: &Value, user_config: &Value) -> Bundle {
 }
 
 #[test]
+fn huge_texts_of_a_manifest_are_cut_before_they_are_shown_or_written() {
+    let huge = "é".repeat(100_000);
+    let document = json!({"name": huge, "version": huge, "description": huge, "author": {"name": huge}, "server": {"type": "node"},
+                          "user_config": {"key": {"type": "string", "title": huge}}});
+    let bundle = Bundle::read(&zip(&[("manifest.json", document.to_string().as_bytes(), 0o100_644)])).unwrap();
+    let manifest = &bundle.manifest;
+    let title = &manifest.questions["key"].title;
+    for text in [
+        &manifest.name,
+        &manifest.version,
+        &manifest.description,
+        &manifest.author,
+        title,
+    ] {
+        assert!(text.chars().count() < 1000 && text.ends_with('…'), "{}", text.len());
+    }
+}
+
+#[test]
 fn the_manifest_says_how_the_server_is_started() {
     let config = json!({"command": "python", "args": ["${__dirname}/main.py", "${user_config.folders}", "--limit=${user_config.limit}", "--pw=${user_config.unset}", "$5"],
                         "env": {"KEY": "${user_config.key}", "UNSET": "${user_config.unset}", "LIB": "${__dirname}${/}lib"}});
@@ -179,9 +198,9 @@ fn the_files_are_written_once_and_for_the_user_alone() {
     let folder = tempfile::tempdir().unwrap();
     let target = folder.path().join("bundles/notes");
     let bundle = bundle(&json!({"type": "binary", "entry_point": "server/run"}), &Value::Null);
-    bundle.unpack(&target).unwrap();
+    assert_eq!(bundle.unpack(&target).unwrap(), Placed::Made);
     assert_eq!(std::fs::read(target.join("server/run")).unwrap(), b"#!");
-    assert!(bundle.unpack(&target).is_err());
+    assert_eq!(bundle.unpack(&target).unwrap(), Placed::Kept);
     #[cfg(unix)]
     for (path, mode) in [
         ("", 0o700),

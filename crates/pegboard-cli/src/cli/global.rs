@@ -51,6 +51,9 @@ pub(crate) struct Global {
     /// Log lines to show, such as debug or pegboard=trace
     #[arg(long, value_name = "FILTER")]
     pub(crate) log: Option<String>,
+    /// Write log lines as text or as json for programs
+    #[arg(long, value_enum, value_name = "text|json", hide_possible_values = true, hide = true)]
+    pub(crate) log_format: Option<LogFormat>,
     /// Append all messages with servers to a file, masked
     #[arg(long, value_name = "FILE")]
     pub(crate) trace_wire: Option<PathBuf>,
@@ -78,6 +81,7 @@ impl Global {
             verbose: self.verbose.saturating_add(before.verbose),
             quiet: self.quiet.saturating_add(before.quiet),
             log: self.log.or(before.log),
+            log_format: self.log_format.or(before.log_format),
             trace_wire: self.trace_wire.or(before.trace_wire),
             ..self
         }
@@ -93,6 +97,13 @@ pub(crate) enum Format {
     Raw,
 }
 
+/// The format of log lines.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum LogFormat {
+    Text,
+    Json,
+}
+
 /// The output format of a command that can print its result alone.
 pub(crate) fn or_raw(arg: clap::Arg) -> clap::Arg {
     // A longer name would move the column of all options.
@@ -104,7 +115,7 @@ pub(crate) fn or_raw(arg: clap::Arg) -> clap::Arg {
 pub(crate) fn hide_unless_for_files(arg: clap::Arg) -> clap::Arg {
     let is_other = matches!(
         arg.get_id().as_str(),
-        "servers" | "headers" | "env" | "cwds" | "trust" | "no_daemon" | "verbose" | "quiet" | "log"
+        "servers" | "headers" | "env" | "cwds" | "trust" | "no_daemon" | "verbose" | "quiet" | "log" | "log_format"
     );
     arg.hide(is_other)
 }

@@ -5,6 +5,8 @@ use std::{
     time::Duration,
 };
 
+use pegboard::config::AccessLogTarget;
+
 /// A time limit.
 pub(crate) fn duration(text: &str) -> Result<Duration, &'static str> {
     // Like coreutils' `timeout 30`, a bare number is in seconds.
@@ -17,6 +19,14 @@ pub(crate) fn duration(text: &str) -> Result<Duration, &'static str> {
     match pegboard::config::parse_duration(text).or_else(seconds) {
         Some(duration) if !duration.is_zero() => Ok(duration),
         _ => Err("write a number and a unit, such as 500ms, 30s or 2m"),
+    }
+}
+
+/// Where an access log is written.
+pub(crate) fn access_log(text: &str) -> Result<AccessLogTarget, &'static str> {
+    match text {
+        "" | "-" | "stdout" => Err("write `stderr`, `off` or the path of a file"),
+        text => Ok(AccessLogTarget::parse(text)),
     }
 }
 

@@ -7,7 +7,7 @@ use pegboard_base::sync::Mutex;
 use pegboard_daemon::{ResolvedServer, ServerSettings, UnresolvedServer};
 use serde_json::json;
 
-use crate::{cli::Global, daemon::config_digest, settings::Settings};
+use crate::{cli::Global, daemon::ConfigDigests, settings::Settings};
 
 /// The name of the source in problems.
 const REQUEST: &str = "request";
@@ -28,17 +28,17 @@ impl AddedServers {
         }
     }
 
-    /// Loads the config with the servers that were added, if the config still allows them. Also returns the digest of the config without
+    /// Loads the config with the servers that were added, if the config still allows them. Also returns the digests of the config without
     /// them, by which commands find out whether the daemon reads the same files.
-    pub(super) fn load(&self) -> (Settings, String) {
+    pub(super) fn load(&self) -> (Settings, ConfigDigests) {
         let settings = Settings::load(&self.global);
-        let digest = config_digest(&settings.loaded.config);
+        let digests = ConfigDigests::new(&settings.loaded.config);
         let added = self.added.lock().clone();
         if added.is_empty() || !settings.loaded.config.serve.allow_new_servers {
-            return (settings, digest);
+            return (settings, digests);
         }
         let added: Vec<_> = added.iter().map(source).collect();
-        (Settings::load_with(&self.global, &added), digest)
+        (Settings::load_with(&self.global, &added), digests)
     }
 }
 

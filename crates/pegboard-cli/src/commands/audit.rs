@@ -6,10 +6,11 @@ use std::{
     fs::File,
     io::{self, BufRead as _, BufReader, Read},
     path::{Path, PathBuf},
+    time::Duration,
 };
 
 use clap::Args;
-use pegboard::audit::AuditCheck;
+use pegboard::{Timestamp, audit::AuditCheck};
 use serde_json::{Value, json};
 
 use super::{
@@ -17,8 +18,9 @@ use super::{
     context::Context,
 };
 use crate::{
+    cli::duration,
     exit::Exit,
-    output::{Report, Table, one_line},
+    output::{Report, Table, one_line, path_text},
     settings::{Complaint, Settings},
 };
 
@@ -134,7 +136,7 @@ impl Broken {
     }
 
     fn document(&self) -> Value {
-        json!({"file": self.file, "line": self.line, "kind": self.kind, "message": self.message})
+        json!({"file": path_text(&self.file), "line": self.line, "kind": self.kind, "message": self.message})
     }
 
     fn text(&self) -> String {
@@ -168,7 +170,7 @@ fn is_gone(log: &Path, error: &io::Error) -> bool {
 fn document(check: &AuditCheck, broken: Option<&Broken>) -> Value {
     json!({
         "ok": broken.is_none(),
-        "files": check.files,
+        "files": check.files.iter().map(path_text).collect::<Vec<_>>(),
         "records": check.records,
         "first": check.first,
         "last": check.last,
@@ -230,13 +232,71 @@ fn report(check: &AuditCheck, broken: Option<&Broken>) -> Report {
 
 /// Show the last records; `--server NAME` picks a server's
 #[derive(Debug, Args)]
-#[command(after_help = "Example:\n  pegboard audit show --server github --last 10")]
+#[command(
+    after_help = "Examples:\n  pegboard audit show --server github --last 10\n  pegboard audit show --tool delete_file --who alice --since 1d"
+)]
 pub(crate) struct Show {
     /// The log; that of the config by default
     file: Option<PathBuf>,
     /// How many records, 50 by default
     #[arg(long, value_name = "N")]
     last: Option<usize>,
+    /// Only those of this tool: TOOL, or SERVER.TOOL
+    #[arg(long, value_name = "TOOL")]
+    tool: Option<String>,
+    /// Only those of this principal or view
+    #[arg(long, value_name = "NAME")]
+    who: Option<String>,
+    /// Only those of this time until now, such as 30m or 1d
+    #[arg(long, value_name = "DURATION", value_parser = duration)]
+    since: Option<Duration>,
+    /// Only those of this request or trace, by its id
+    #[arg(long, value_name = "ID")]
+    request: Option<String>,
+}
+
+/// Which records are shown.
+#[derive(Debug, Default)]
+struct Wanted {
+    servers: Vec<String>,
+    tool: Option<String>,
+    who: Option<String>,
+    since: Option<Timestamp>,
+    request: Option<String>,
+}
+
+impl Wanted {
+    fn has(&self, record: &Value) -> bool {
+        let is = |field: &str, wanted: &str| record[field].as_str() == Some(wanted);
+        let is_of_server = || self.servers.iter().any(|server| is("server", server));
+        let is_tool = |wanted: &String| {
+            let (Some(server), Some(tool)) = (record["server"].as_str(), record["tool"].as_str()) else {
+                return false;
+            };
+            tool == wanted || wanted.strip_prefix(server).and_then(|rest| rest.strip_prefix('.')) == Some(tool)
+        };
+        let is_late = |since: &Timestamp| {
+            let at = record["at"].as_str().and_then(|at| at.parse::<Timestamp>().ok());
+            at.is_some_and(|at| at >= *since)
+        };
+        // The name of a view that is open ends with a number of its own.
+        let is_view = |who: &String| {
+            let view = record["view"].as_str().and_then(|view| view.rsplit_once('#'));
+            view.is_some_and(|(view, _)| view == who || view.strip_prefix("mcp/view/") == Some(who))
+        };
+        record["event"] != "header"
+            && (self.servers.is_empty() || is_of_server())
+            && self.tool.as_ref().is_none_or(is_tool)
+            && self
+                .who
+                .as_ref()
+                .is_none_or(|who| is("principal", who) || is("view", who) || is_view(who))
+            && self.since.as_ref().is_none_or(is_late)
+            && self
+                .request
+                .as_ref()
+                .is_none_or(|id| is("request_id", id) || is("trace_id", id))
+    }
 }
 
 impl Run for Show {
@@ -253,8 +313,15 @@ impl Run for Show {
             .filter(|name| !name.contains('='))
             .cloned()
             .collect();
+        let wanted = Wanted {
+            servers,
+            tool: self.tool,
+            who: self.who,
+            since: self.since.map(|since| Timestamp::now() - since),
+            request: self.request,
+        };
         let path = log.clone();
-        let reading = read_log(move || records(&path, &servers, self.last.unwrap_or(50)));
+        let reading = read_log(move || records(&path, &wanted, self.last.unwrap_or(50)));
         let records = match context.work_or_end(reading, &nothing).await {
             Ok(Ok(records)) => records,
             Ok(Err(error)) => {
@@ -275,25 +342,42 @@ impl Run for Show {
     }
 }
 
-/// The last records of the current file, of these servers or of all.
-fn records(log: &Path, servers: &[String], last: usize) -> io::Result<Vec<Value>> {
+/// The last records that are wanted, of the current file and of those before it.
+fn records(log: &Path, wanted: &Wanted, last: usize) -> io::Result<Vec<Value>> {
     let mut shown = VecDeque::new();
-    let mut file = BufReader::new(File::open(log)?);
+    let last = last.min(MAX_SHOWN);
+    // Backwards, so that old files are read only if the newer ones have too few.
+    for file in pegboard::audit::files(log)?.iter().rev() {
+        let records = match records_of(file, wanted, last - shown.len()) {
+            // It was removed as one of too many meanwhile.
+            Err(error) if error.kind() == io::ErrorKind::NotFound && file != log => continue,
+            records => records?,
+        };
+        records.into_iter().rev().for_each(|record| shown.push_front(record));
+        if shown.len() >= last {
+            break;
+        }
+    }
+    Ok(shown.into())
+}
+
+/// The last records of one file that are wanted.
+fn records_of(file: &Path, wanted: &Wanted, last: usize) -> io::Result<VecDeque<Value>> {
+    let mut shown = VecDeque::new();
+    let mut file = BufReader::new(File::open(file)?);
     loop {
         let mut line = Vec::new();
         Read::by_ref(&mut file).take(MAX_LINE).read_until(b'\n', &mut line)?;
         if line.is_empty() {
-            return Ok(shown.into());
+            return Ok(shown);
         }
         let Ok(record) = serde_json::from_slice::<Value>(&line) else {
             continue;
         };
-        let is_named = |server: &str| servers.iter().any(|wanted| wanted == server);
-        let is_wanted = servers.is_empty() || record["server"].as_str().is_some_and(is_named);
-        if is_wanted && record["event"] != "header" {
+        if wanted.has(&record) {
             shown.push_back(record);
         }
-        if shown.len() > last.min(MAX_SHOWN) {
+        if shown.len() > last {
             shown.pop_front();
         }
     }
@@ -302,7 +386,7 @@ fn records(log: &Path, servers: &[String], last: usize) -> io::Result<Vec<Value>
 fn table(records: &[Value]) -> String {
     let text = |value: &Value| one_line(value.as_str().unwrap_or_default());
     let mut table = Table::default();
-    table.row(["TIME", "VIEW", "TOOL", "EVENT", "RESULT"].map(str::to_owned));
+    table.row(["TIME", "WHO", "VIEW", "TOOL", "EVENT", "RESULT"].map(str::to_owned));
     for record in records {
         let tool = match (record["server"].as_str(), record["tool"].as_str()) {
             (Some(server), Some(tool)) => format!("{server}.{tool}"),
@@ -320,6 +404,11 @@ fn table(records: &[Value]) -> String {
         };
         table.row([
             text(&record["at"]),
+            // Without tokens, what tells clients apart is the way by which they came.
+            match text(&record["principal"]) {
+                who if who.is_empty() => text(&record["view"]),
+                who => who,
+            },
             text(&record["view"]),
             one_line(&tool),
             text(&record["event"]),
@@ -335,11 +424,16 @@ fn log(context: &Context<'_>, named: Option<PathBuf>) -> Result<PathBuf, Complai
         return Ok(file);
     }
     let settings = Settings::load(&context.global);
-    let audit = settings.config()?.audit;
-    audit.map(|audit| audit.file).ok_or_else(|| {
+    let audit = settings.config()?.audit.ok_or_else(|| {
         complaint(
             "the config has no audit log",
             "name a file, or set `audit = \"FILE\"` at the top of the config",
+        )
+    })?;
+    audit.file().map(Path::to_owned).ok_or_else(|| {
+        complaint(
+            &format!("the audit log goes to {}, where it cannot be read", audit.place()),
+            "name a file into which its lines were collected",
         )
     })
 }

@@ -97,7 +97,12 @@ impl Run for Call {
         let starting = StartingServers::new(&config);
         let what = format!("calling {}", request.tool);
         let mut servers = match needs_own_servers {
-            true => ServerSource { daemon: None },
+            true => {
+                if let Some(daemon) = context.running_servers(&settings).await.daemon {
+                    context.output.note(&beside_daemon(daemon.pid()));
+                }
+                ServerSource::new(None)
+            }
             false => context.servers(&settings).await,
         };
         let mut again = None;
@@ -138,7 +143,7 @@ impl Run for Call {
                 Ending::TimeUp => reply_to_unfinished(unanswered, late(), &mut events).await,
                 Ending::Interrupted => reply_to_unfinished(unanswered, cancelled(), &mut events).await,
             };
-            if is_without_server(&reply) && context.has_lost(&mut servers).await {
+            if is_without_server(&reply) && context.has_lost(&settings, &mut servers).await {
                 continue;
             }
             break match &servers.daemon {
@@ -203,7 +208,8 @@ impl Run for Call {
                 report = report.warning(repaired);
             }
         }
-        context.close(&board, report.write_to(self.out.as_deref())).await
+        let report = context.write_out(report, self.out.as_deref()).await;
+        context.close(&board, report).await
     }
 }
 
@@ -332,6 +338,14 @@ fn check_given_once(options: &Call, request: &Request) -> Option<String> {
     (!request.words.is_empty()).then(|| format!("KEY=VALUE and other arguments cannot be used with `{option}`"))
 }
 
+/// What is said when `--max-bytes` makes a command start servers that the daemon with this process id has too.
+fn beside_daemon(daemon: u32) -> String {
+    format!(
+        "the servers of the daemon (process {daemon}) have the limit of the config, so this command starts its own for `--max-bytes`; \
+         `max_message` in the config raises the limit of a server"
+    )
+}
+
 impl Call {
     /// Raises the limit for messages of the servers to that of `--max-bytes`. Returns whether the servers of a daemon, which have the limit of their
     /// config, cannot be used.
@@ -456,6 +470,11 @@ async fn type_arguments(
 ) -> Result<(Arguments, Undeclared), Failure> {
     let tool = toolset.tool(&request.tool, deadline.remaining()).await?;
     let schema = tool.input_schema.value();
+    if let Some(object) = request.whole_arguments(&schema) {
+        let arguments = Arguments::parse(&Value::Object(object.clone()).to_string());
+        let arguments = arguments.map_err(|error| Failure::new(Kind::InvalidArguments, error.to_string()))?;
+        return Ok((arguments, Undeclared::default()));
+    }
     let order = tool.argument_names();
     let built = arguments::build(&request.words, &schema, order.as_deref()).await;
     let arguments = built.map_err(|problem| Failure::new(Kind::InvalidArguments, problem))?;

@@ -304,7 +304,7 @@ impl<'a> CursorPosition<'a> {
     }
 
     fn tools(&self) -> KnownTools {
-        KnownTools::load(&Settings::load(&self.global))
+        KnownTools::load(&Settings::load_or_hosts(&self.global))
     }
 }
 

@@ -3,7 +3,7 @@
 use crate::{exit::Exit, settings::Complaint, settings::Settings};
 
 /// The sources of a config that was loaded.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub(super) struct Sources {
     names: Vec<String>,
     blank: Vec<String>,

@@ -1,6 +1,9 @@
 //! Asks the person at the terminal what a command needs before servers are started: whether those of hosts may be, and for secrets.
 
-use std::collections::BTreeMap;
+use std::{
+    collections::BTreeMap,
+    path::{Path, PathBuf},
+};
 
 use pegboard::Problem;
 use pegboard_base::secret::names_secret;
@@ -14,15 +17,15 @@ use super::{
 };
 use crate::{
     exit::Exit,
-    output::{self, Table, one_line},
-    settings::{HostServers, Settings, join},
+    output::{self, clean, one_line, shell_word},
+    settings::{HostServers, PendingServer, Settings, join},
 };
 
 /// How a problem names a secret that is not stored.
 const SECRET: &str = "secret:";
 
-/// Asks whether servers of hosts may be started, and for the secrets that are missing, of servers that `is_needed` names. Where nobody can be asked,
-/// nothing changes.
+/// Asks the user to approve servers of hosts and to enter missing secrets, for the servers that `is_needed` selects. Without a terminal it does
+/// nothing.
 pub(super) async fn settle(
     context: &mut Context<'_>,
     settings: &mut Settings,
@@ -31,7 +34,7 @@ pub(super) async fn settle(
     if context.output.is_json() || !agreement::can_ask() {
         return Ok(());
     }
-    agree_on_hosts(context, settings, is_needed).await?;
+    approve_hosts(context, settings, is_needed).await?;
     ask_for_secrets(context, settings, is_needed).await
 }
 
@@ -43,16 +46,22 @@ pub(super) fn needed<F: Fn(&str) -> bool>(settings: &Settings, is_of: F) -> impl
     move |name| !is_named || is_of(name)
 }
 
-async fn agree_on_hosts(
+/// Asks the user to approve the servers of hosts that `is_needed` selects. Without a terminal it does nothing.
+pub(super) async fn approve_hosts(
     context: &mut Context<'_>,
     settings: &mut Settings,
     is_needed: &dyn Fn(&str) -> bool,
 ) -> Result<(), Exit> {
-    let Some(hosts) = settings.hosts() else { return Ok(()) };
+    let Some(hosts) = settings
+        .hosts()
+        .filter(|_| !context.output.is_json() && agreement::can_ask())
+    else {
+        return Ok(());
+    };
     let picked: Vec<&str> = settings.picked_servers().collect();
     let is_meant = |name: &str| is_needed(name) && (picked.is_empty() || picked.contains(&name));
-    let pending = hosts.pending().filter(|(server, _)| is_meant(&server.name));
-    let names: Vec<String> = pending.map(|(server, _)| server.name.clone()).collect();
+    let pending = hosts.pending().filter(|pending| is_meant(&pending.server.name));
+    let names: Vec<String> = pending.map(|pending| pending.server.name.clone()).collect();
     if names.is_empty() {
         return Ok(());
     }
@@ -78,22 +87,61 @@ async fn agree_on_hosts(
     Ok(())
 }
 
-/// The servers that would be started, with their command lines.
+/// The servers that would be started, with everything that decides which code runs. Nothing is cut to the terminal's width, because what is approved is
+/// what the user must see.
 fn plan(hosts: &HostServers, names: &[String]) -> String {
-    let mut table = Table::with_indent(2);
-    for (server, has_changed) in hosts.pending().filter(|(server, _)| names.contains(&server.name)) {
-        let mark = if has_changed { ", has changed" } else { "" };
-        let name = format!("{} ({}{mark})", server.name, server.source());
-        table.row([one_line(&name), one_line(&server.target)]);
+    let mut text = "no config found, and hosts have servers:\n".to_owned();
+    for pending in hosts.pending().filter(|pending| names.contains(&pending.server.name)) {
+        let mark = if pending.has_changed { ", has changed" } else { "" };
+        let (name, source) = (&pending.server.name, pending.server.source());
+        let target = match command_line(pending) {
+            Some(line) => format!(": {line}"),
+            None => String::new(),
+        };
+        text.push_str(&format!(
+            "  {}{target}\n",
+            one_line(&format!("{name} ({source}{mark})"))
+        ));
+        text.push_str(&other_settings(pending));
     }
-    // Not cut to the terminal's width: what is started is what a person must see.
-    format!("no config found, and hosts have servers:\n{}", table.render(None))
+    text
+}
+
+/// What a server starts, word for word.
+fn command_line(pending: PendingServer<'_>) -> Option<String> {
+    let settings = pending.review?.servers().values().next()?;
+    let args = settings.get("args").and_then(Value::as_array).into_iter().flatten();
+    let words = settings.get("command").into_iter().chain(args);
+    let words: Vec<String> = words
+        .filter_map(|word| Some(clean(&shell_word(word.as_str()?)).into_owned()))
+        .collect();
+    (!words.is_empty()).then(|| words.join(" "))
+}
+
+/// Its other settings, one in a line, and the variables of its environment file.
+fn other_settings(pending: PendingServer<'_>) -> String {
+    let Some(review) = pending.review else {
+        return "    its settings cannot be read, so it is not started\n".to_owned();
+    };
+    let own = review.servers().values().filter_map(Value::as_object).flatten();
+    let own = own.filter(|(name, value)| {
+        let is_home = *name == "cwd" && value.as_str().map(Path::new) == home().as_deref();
+        !is_home && !["command", "args", "enabled"].contains(&name.as_str())
+    });
+    let lines = own.map(|(name, value)| format!("    {} = {}\n", one_line(name), clean(&value.to_string())));
+    let files = review.env_files().iter();
+    let files = files.map(|(path, content)| format!("    {}: {}\n", one_line(path), clean(&content.to_string())));
+    lines.chain(files).collect()
+}
+
+fn home() -> Option<PathBuf> {
+    std::env::var_os("HOME").map(|home| Path::new(&home).components().collect())
 }
 
 fn question(hosts: &HostServers, names: &[String]) -> String {
     let mut sources: Vec<&str> = Vec::new();
-    for (server, _) in hosts.pending().filter(|(server, _)| names.contains(&server.name)) {
-        for host in &server.hosts {
+    for pending in hosts.pending().filter(|pending| names.contains(&pending.server.name)) {
+        for host in &pending.server.hosts {
             if !sources.contains(&host.title) {
                 sources.push(host.title);
             }
@@ -117,6 +165,12 @@ pub(super) async fn ask_for_secrets(
         return Ok(());
     }
     let output = context.output.clone();
+    match context.work(secret_prompt::find_place(&output)).await {
+        Ending::Done(true) => {}
+        Ending::Done(false) => return Ok(()),
+        Ending::TimeUp => return Err(context.print(time_up(&output, &Value::Null)).await),
+        Ending::Interrupted => return Err(context.print(interruption_report(&output, &Value::Null)).await),
+    }
     let mut is_changed = false;
     for (name, servers) in &missing {
         let shown: Vec<String> = servers.iter().map(|server| settings.marked_name(server)).collect();
@@ -146,6 +200,19 @@ pub(super) async fn ask_for_secrets(
 pub(super) async fn ask_after_failure(context: &mut Context<'_>, missing: &[(String, Vec<String>)]) {
     let output = context.output.clone();
     if missing.is_empty() || !secret_prompt::can_ask(&output) {
+        return;
+    }
+    let mut asked = missing
+        .iter()
+        .filter(|(server, names)| !names.is_empty() && is_ours(context, server))
+        .peekable();
+    if asked.peek().is_none() {
+        return;
+    }
+    if !matches!(
+        context.work(secret_prompt::find_place(&output)).await,
+        Ending::Done(true)
+    ) {
         return;
     }
     let mut is_any = false;

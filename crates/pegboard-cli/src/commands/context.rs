@@ -1,6 +1,6 @@
 //! The context of a command (options, output, signals, deadline), and the reports of commands that end early.
 
-use std::{future::Future, time::Duration};
+use std::{future::Future, path::Path, time::Duration};
 
 use futures_util::FutureExt as _;
 use pegboard::{Builder, Config, Failure, Kind, Pegboard, deadline::Deadline};
@@ -43,9 +43,18 @@ pub(crate) struct Context<'a> {
 /// Where the servers of a command are: in the user's daemon, or in this process.
 pub(super) struct ServerSource {
     pub(super) daemon: Option<RunningDaemon>,
+    /// Whether a daemon of this command has ended, and another one was looked for.
+    was_lost: bool,
 }
 
 impl ServerSource {
+    pub(super) fn new(daemon: Option<RunningDaemon>) -> Self {
+        Self {
+            daemon,
+            was_lost: false,
+        }
+    }
+
     /// A board with these servers.
     pub(super) fn board(&self, config: Config) -> Builder {
         match &self.daemon {
@@ -114,41 +123,40 @@ impl Context<'_> {
     pub(super) async fn servers(&self, settings: &Settings) -> ServerSource {
         // Without a config there is none that a daemon could serve.
         if settings.hosts().is_some() {
-            return ServerSource { daemon: None };
+            return ServerSource::new(None);
         }
-        ServerSource {
-            daemon: Box::pin(daemon::find_or_start(
-                &self.global,
-                settings,
-                &self.output,
-                self.deadline,
-            ))
-            .await,
-        }
+        let finding = daemon::find_or_start(&self.global, settings, &self.output, self.deadline);
+        ServerSource::new(Box::pin(finding).await)
     }
 
     /// The servers for a command that uses those of a daemon only if one runs.
     pub(super) async fn running_servers(&self, settings: &Settings) -> ServerSource {
-        ServerSource {
-            daemon: match settings.hosts() {
-                Some(_) => None,
-                None => daemon::find(&self.global, settings, &self.output, self.deadline).await,
-            },
-        }
+        ServerSource::new(match settings.hosts() {
+            Some(_) => None,
+            None => daemon::find(&self.global, settings, &self.output, self.deadline).await,
+        })
     }
 
     /// Whether the work must be done again, because a server was missing and its daemon has ended after it had said who it is. The servers are
-    /// the command's own from then on.
-    pub(super) async fn has_lost(&self, servers: &mut ServerSource) -> bool {
+    /// those of the next daemon then, which may be starting already; if there is none, or if it ends too, the command's own.
+    pub(super) async fn has_lost(&self, settings: &Settings, servers: &mut ServerSource) -> bool {
         match &servers.daemon {
-            Some(daemon) if !self.is_late() && daemon.has_ended().await => {
-                servers.daemon = None;
-                self.output
-                    .note("the daemon has ended, so the servers are started without it");
-                true
-            }
-            _ => false,
+            Some(daemon) if !self.is_late() && daemon.has_ended().await => {}
+            _ => return false,
         }
+        let next = match servers.was_lost {
+            true => None,
+            false => self.servers(settings).await.daemon,
+        };
+        if next.is_none() {
+            self.output
+                .note("the daemon has ended, so the servers are started without it");
+        }
+        *servers = ServerSource {
+            daemon: next,
+            was_lost: true,
+        };
+        true
     }
 
     /// Prints a report. Ctrl-C ends a write that blocks because the reader of stdout does not read.
@@ -165,6 +173,22 @@ impl Context<'_> {
             printed = printing => printed.unwrap_or(Exit::Unavailable),
             () = self.signals.heard(), if !is_paged => Exit::Interrupted,
         }
+    }
+
+    /// Writes the data of a report to the file of `--out`, if there is one. A signal and the deadline end a write that blocks because the reader
+    /// of a pipe does not come or does not read.
+    pub(super) async fn write_out(&mut self, report: Report, path: Option<&Path>) -> Report {
+        let Some(path) = path else { return report };
+        let (shown, owned) = (path.display().to_string(), path.to_owned());
+        // On a blocking thread, which ends with the process if it is left behind.
+        let writing = tokio::task::spawn_blocking(move || report.write_to(Some(&owned)));
+        let (exit, why) = match self.work(writing).await {
+            Ending::Done(Ok(written)) => return written,
+            Ending::Done(Err(_)) => (Exit::Unavailable, "it was given up"),
+            Ending::TimeUp => (Exit::Timeout, TIME_UP),
+            Ending::Interrupted => (Exit::Interrupted, INTERRUPTED),
+        };
+        Report::new(exit).error(&format!("{shown} is not written whole: {why}"), None)
     }
 
     /// Prints why the config cannot be used. Programs get `document`, the empty form of the command's document.

@@ -15,7 +15,7 @@ use super::{
 use crate::{
     daemon::{self, FoundDaemon},
     exit::Exit,
-    output::Report,
+    output::{Report, path_text},
     settings::{Complaint, Settings},
 };
 
@@ -109,7 +109,7 @@ impl Run for Stop {
                 .collect();
             let failed = all().filter_map(|(daemon, end)| Some((daemon, end.as_ref().err()?)));
             let failed: Vec<Value> = failed
-                .map(|(daemon, error)| json!({"pid": daemon.pid, "socket": daemon.socket, "error": error}))
+                .map(|(daemon, error)| json!({"pid": daemon.pid, "socket": path_text(&daemon.socket), "error": error}))
                 .collect();
             let report = Report::json(exit, &json!({"stopped": stopped, "failed": failed}));
             return context.print(report).await;
@@ -146,7 +146,7 @@ impl Run for Restart {
         if let Err(complaint) = check(&settings) {
             return context.refuse(&complaint, &nothing).await;
         }
-        let (global, limit) = (context.global.clone(), context.deadline);
+        let (global, output, limit) = (context.global.clone(), context.output.clone(), context.deadline);
         let restarting = async {
             let old = daemon::our_daemon(&global, &settings).await?;
             if let Some(old) = old
@@ -158,7 +158,7 @@ impl Run for Restart {
                     old.pid
                 ));
             }
-            let new = daemon::restart(&global, &settings, old.as_ref(), limit).await?;
+            let new = daemon::restart(&global, &settings, old.as_ref(), &output, limit).await?;
             Ok((new, old.map(|old| old.pid)))
         };
         let (new, old) = match context.work_or_end(restarting, &nothing).await {
@@ -278,7 +278,7 @@ fn lines_report(context: &Context<'_>, lines: &[String]) -> Report {
 }
 
 fn document(log: Option<&PathBuf>, lines: &[String]) -> Value {
-    json!({"log": log, "lines": lines})
+    json!({"log": log.map(path_text), "lines": lines})
 }
 
 fn unusable(why: String) -> Complaint {

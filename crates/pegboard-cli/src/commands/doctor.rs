@@ -1,13 +1,14 @@
 //! `pegboard doctor`: tries each step of reaching a server, and says what is wrong and what mends it.
 //!
 //! `kinds` is the table of all findings. `config_checks`, `program`, `machine` and `unmanaged` look without starting anything; `reach` starts the
-//! servers and connects to them, `outage` says why one could not be reached, `runners` whose words it wrote, `other_paths` where it may be, `clock` compares clocks, `definitions` judges the tools of the others. `fix` applies remedies, `urls` makes those of URLs.
+//! servers and connects to them, `running` has those of the daemon, `outage` says why one could not be reached, `runners` whose words it wrote, `other_paths` where it may be, `clock` compares clocks, `definitions` judges the tools of the others. `fix` applies remedies, `urls` makes those of URLs.
 
 mod clock;
 mod config_checks;
 mod definitions;
 mod finding;
 mod fix;
+mod handshake;
 mod kinds;
 mod machine;
 mod other_paths;
@@ -17,6 +18,7 @@ mod package_version;
 mod program;
 mod reach;
 mod runners;
+mod running;
 mod screen;
 mod stopped;
 mod unmanaged;
@@ -82,12 +84,18 @@ impl Run for Doctor {
             true => Detail::Findings,
             false => Detail::Steps,
         };
-        if self.fix && !self.dry_run {
-            let mut settings = Settings::load(&context.global);
-            let is_needed = |server: &str| self.names.is_empty() || self.names.iter().any(|name| name == server);
-            if let Err(exit) = consent::ask_for_secrets(&mut context, &mut settings, &is_needed).await {
-                return exit;
-            }
+        let is_needed = |server: &str| self.names.is_empty() || self.names.iter().any(|name| name == server);
+        let mut settings = Settings::load_or_hosts(&context.global);
+        if !self.offline
+            && let Err(exit) = consent::approve_hosts(&mut context, &mut settings, &is_needed).await
+        {
+            return exit;
+        }
+        if self.fix
+            && !self.dry_run
+            && let Err(exit) = consent::ask_for_secrets(&mut context, &mut settings, &is_needed).await
+        {
+            return exit;
         }
         let mut sections = Vec::new();
         if let Err(stopped) = diagnose(&mut context, &self, &mut sections).await {
@@ -174,7 +182,7 @@ pub(super) async fn overview(context: &mut Context<'_>) -> Option<Overview> {
 
 /// Looks at everything once. What is found replaces `report`, also if the time is up before all servers were tried.
 async fn diagnose(context: &mut Context<'_>, options: &Doctor, report: &mut Vec<ReportSection>) -> Result<(), Stopped> {
-    let settings = Settings::load(&context.global);
+    let settings = Settings::load_or_hosts(&context.global);
     let loaded = &settings.loaded;
     let mut general = ReportSection::for_machine();
     config_checks::check_files(&mut general, loaded);
@@ -187,7 +195,8 @@ async fn diagnose(context: &mut Context<'_>, options: &Doctor, report: &mut Vec<
         );
     }
     machine::check(&mut general, &context.global, &settings).await;
-    if options.names.is_empty() {
+    // Without a config, the servers of hosts are those that are checked.
+    if options.names.is_empty() && settings.hosts().is_none() {
         unmanaged::check(&mut general, &context.global, loaded);
     }
     let duplicates = config_checks::duplicates(&loaded.config);
@@ -205,7 +214,7 @@ async fn diagnose(context: &mut Context<'_>, options: &Doctor, report: &mut Vec<
             sections.push(section);
             continue;
         }
-        config_checks::check_server(&mut section, name, loaded);
+        config_checks::check_server(&mut section, name, &settings);
         if let Some(first) = duplicates.get(name) {
             section.add_finding(
                 Finding::new(&kinds::DUPLICATE_SERVER, format!("it is the same server as `{first}`"))

@@ -88,7 +88,7 @@ pub(super) async fn run<T: Serialize>(
         let fetching = request(board.toolset(), context.deadline);
         let fetched = context.work_showing_starts(&starting, &what, &board, fetching).await;
         let is_missing = matches!(&fetched, Ending::Done(Err(failure)) if is_without_server(failure.kind));
-        if !is_missing || !context.has_lost(&mut servers).await {
+        if !is_missing || !context.has_lost(&settings, &mut servers).await {
             break (board, fetched);
         }
     };
@@ -103,7 +103,8 @@ pub(super) async fn run<T: Serialize>(
             report_failure(&context.output, document, key, failure)
         }
     };
-    context.close(&board, report.write_to(out.as_deref())).await
+    let report = context.write_out(report, out.as_deref()).await;
+    context.close(&board, report).await
 }
 
 /// Whether a name is that of an item of this server, as in `server.prompt`.

@@ -13,13 +13,14 @@ use serde_json::{Value, json};
 
 use super::{
     command::Run,
+    consent,
     context::{Context, Ending, ServerSource, interruption_report, time_up},
     starting::StartingServers,
 };
 use crate::{
     exit::Exit,
     generate::{Definition, Language, Place, generate},
-    output::Report,
+    output::{Report, path_text},
     settings::{Complaint, Settings},
 };
 
@@ -52,7 +53,11 @@ pub(crate) struct Generate {
 impl Run for Generate {
     async fn run(mut self, mut context: Context<'_>) -> Exit {
         self.out.take_if(|path| path.as_os_str() == "-");
-        let mut settings = Settings::load(&context.global);
+        let mut settings = Settings::load_for(&context.global, &self.server);
+        let is_needed = |server: &str| server == self.server;
+        if let Err(exit) = consent::settle(&mut context, &mut settings, &is_needed).await {
+            return exit;
+        }
         let nothing = document(&self, 0, None);
         let found = settings.usable_one(&self.server).and_then(|config| {
             check_files(&self)?;
@@ -224,5 +229,5 @@ fn check_files(options: &Generate) -> Result<(), Complaint> {
 fn document(options: &Generate, tools: usize, source: Option<&str>) -> Value {
     let shared = options.language.shared().filter(|_| source.is_some());
     let shared = shared.map(|(name, source)| json!({"name": name, "source": source}));
-    json!({"server": options.server, "file": options.out, "tools": tools, "source": source, "shared": shared})
+    json!({"server": options.server, "file": options.out.as_deref().map(path_text), "tools": tools, "source": source, "shared": shared})
 }

@@ -161,7 +161,28 @@ fn below(base: &Url, path: &str) -> Url {
     url
 }
 
+/// The status with which something answers a request for `url` without a token, or why nothing does.
+pub(super) async fn status_of(url: &Url) -> Result<u16, String> {
+    match timeout(LIMIT, ask_for(url, &ProbeTrust::System, Reading::Head)).await {
+        Ok(Ok(answer)) => Ok(answer.status),
+        Ok(Err(error)) => Err(error.to_string()),
+        Err(_) => Err(format!("no answer within {LIMIT:?}")),
+    }
+}
+
+/// How much of an answer is read.
+#[derive(Clone, Copy)]
+enum Reading {
+    All,
+    /// What follows may be a stream without an end.
+    Head,
+}
+
 async fn ask(url: &Url, trust: &ProbeTrust) -> io::Result<Answer> {
+    ask_for(url, trust, Reading::All).await
+}
+
+async fn ask_for(url: &Url, trust: &ProbeTrust, reading: Reading) -> io::Result<Answer> {
     let missing = || io::Error::new(io::ErrorKind::InvalidInput, "the address has no host");
     let (host, port) = (
         url.host().ok_or_else(missing)?,
@@ -174,25 +195,38 @@ async fn ask(url: &Url, trust: &ProbeTrust) -> io::Result<Answer> {
     };
     let authority = format!("{host}:{port}");
     if url.scheme() == "http" {
-        return get(stream, &authority, url.path()).await;
+        return get(stream, &authority, url.path(), reading).await;
     }
     // The name in a certificate has no brackets.
     let name = host.to_string().trim_matches(['[', ']']).to_owned();
     let stream = tls::connect(stream, name, trust).await?;
-    get(stream, &authority, url.path()).await
+    get(stream, &authority, url.path(), reading).await
 }
 
 /// Sends one request and reads the answer to the end of the connection, or as much of it as is ever shown.
-async fn get(mut stream: impl AsyncRead + AsyncWrite + Unpin, host: &str, path: &str) -> io::Result<Answer> {
+async fn get(
+    mut stream: impl AsyncRead + AsyncWrite + Unpin,
+    host: &str,
+    path: &str,
+    reading: Reading,
+) -> io::Result<Answer> {
     let request = format!(
         "GET {path} HTTP/1.1\r\nHost: {host}\r\nUser-Agent: pegboard-health\r\nAccept: */*\r\nConnection: close\r\n\r\n"
     );
     stream.write_all(request.as_bytes()).await?;
     let mut bytes = Vec::new();
-    match stream.take(MAX_ANSWER).read_to_end(&mut bytes).await {
-        // A server may close a TLS connection without a word.
-        Err(error) if error.kind() != io::ErrorKind::UnexpectedEof => return Err(error),
-        _ => {}
+    let mut stream = stream.take(MAX_ANSWER);
+    loop {
+        if matches!(reading, Reading::Head) && bytes.windows(4).any(|four| four == b"\r\n\r\n") {
+            break;
+        }
+        match stream.read_buf(&mut bytes).await {
+            Ok(0) => break,
+            Ok(_) => {}
+            // A server may close a TLS connection without a word.
+            Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => break,
+            Err(error) => return Err(error),
+        }
     }
     answer(&bytes).ok_or_else(|| io::Error::new(io::ErrorKind::InvalidData, "the answer is not HTTP"))
 }

@@ -6,6 +6,7 @@ pub(super) mod screen;
 use std::sync::Arc;
 
 use clap::Args;
+use pegboard_base::secret::names_secret;
 use pegboard_hosts::{
     hosts::Folders,
     import::{ImportOptions, Plan, save},
@@ -124,7 +125,23 @@ pub(super) fn prepare(global: &Global, options: &Import) -> Result<Plan, Complai
         all: options.all,
         force: options.force,
     };
-    Ok(Plan::make(&global.configs, &options, &folders()?)?)
+    let mut plan = Plan::make(&global.configs, &options, &folders()?)?;
+    if !options.is_project {
+        take_stored_secrets(&mut plan);
+    }
+    Ok(plan)
+}
+
+/// Has the servers take from the user's secrets what their hosts take from variables that are not set here.
+fn take_stored_secrets(plan: &mut Plan) {
+    let unset = plan.unset_variables();
+    let mut secrets = unset.keys().filter(|variable| names_secret(variable)).peekable();
+    let Some(store) = secrets.peek().and_then(|_| settings::secret_store()) else {
+        return;
+    };
+    for variable in secrets.filter(|variable| store.has(variable)) {
+        plan.take_from_secret(variable);
+    }
 }
 
 pub(super) fn folders() -> Result<Folders, Complaint> {

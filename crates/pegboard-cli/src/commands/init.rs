@@ -8,7 +8,7 @@ use clap::Args;
 use pegboard_base::secret::names_secret;
 use pegboard_hosts::{
     hosts::{Folders, Host, find_present},
-    import::{Plan, Row},
+    import::{Action, Plan, Row},
     install::{Existing, Installation, find_movable, leave_what_would_not_work},
 };
 use serde_json::json;
@@ -20,17 +20,18 @@ use super::{
     doctor,
     import::{self, Import, inputs, screen},
     install::{self, Done, Install, Twice},
-    secret_prompt,
 };
 use crate::{
     cli::hide_unless_for_files,
     exit::Exit,
-    output::{Report, one_line},
+    output::{Report, one_line, path_text},
     settings::{Complaint, Settings},
 };
 
 /// The name of Pegboard's entry in hosts.
 const NAME: &str = "pegboard";
+/// What takes the hosts' own servers out of their files.
+const TAKE_OVER: &str = "pegboard init --take-over";
 
 /// Set Pegboard up: import servers, enter it in hosts
 #[derive(Debug, Args)]
@@ -108,24 +109,35 @@ impl Run for Init {
             Ok(done) => {
                 let is_written = answers.imports && !self.dry_run && plan.has_work();
                 let is_something = !done.changes.is_empty() || (answers.imports && plan.has_work()) || is_first;
-                let checked = match self.dry_run {
-                    true => None,
-                    false => doctor::overview(&mut context).await,
+                let has_config = !is_without_config(&context, &plan);
+                let checked = match has_config && !self.dry_run {
+                    true => doctor::overview(&mut context).await,
+                    false => None,
                 };
                 let exit = match is_something || done.skipped.is_empty() {
                     true => Exit::Done,
                     false => Exit::ToolError,
                 };
-                let twice = Twice::find(&done.changes, &plan, answers.imports, &context.global, false);
+                // What stays in the hosts alone is not there twice, and needs nothing here.
+                let (twice, unset) = match answers.imports || !plan.has_work() {
+                    true => (
+                        Twice::find(&done.changes, &plan, answers.imports, &context.global, false),
+                        unset,
+                    ),
+                    false => (Vec::new(), BTreeMap::new()),
+                };
                 let mut warnings = screen::warnings(&plan, is_written);
                 warnings.extend(done.warnings());
+                if !has_config && !self.dry_run && !done.changes.is_empty() {
+                    warnings.push(install::ONLY_DEMO.to_owned());
+                }
                 if is_first {
                     warnings.extend(first_config::warning());
                 }
                 if output.is_json() {
                     let hosts: Vec<_> = done.changes.iter().map(install::screen::document).collect();
                     let document = json!({
-                        "file": plan.file, "imported": screen::document(&plan, is_written), "hosts": hosts, "skipped": done.skipped_documents(),
+                        "file": path_text(&plan.file), "imported": screen::document(&plan, is_written), "hosts": hosts, "skipped": done.skipped_documents(),
                         "twice": Twice::documents(&twice), "first_config": is_first, "checked": checked, "unset_variables": unset, "dry_run": self.dry_run,
                     });
                     with_warnings(Report::json(exit, &document), &warnings)
@@ -149,7 +161,12 @@ impl Run for Init {
                     report
                         .data
                         .push_str(&install::screen::text(&done.changes, self.dry_run));
-                    report.data.push_str(&Twice::text(&twice, self.dry_run));
+                    if !is_something {
+                        report.data.push_str("nothing is changed\n");
+                    }
+                    report
+                        .data
+                        .push_str(&Twice::text(&twice, self.dry_run, Some(TAKE_OVER)));
                     if let Some(checked) = checked {
                         let _ = writeln!(report.data, "{checked}");
                     }
@@ -298,19 +315,29 @@ fn overview(hosts: &[&'static Host], plan: &Plan) -> String {
 fn next(plan: &Plan, unset: &BTreeMap<String, Vec<String>>) -> String {
     let mut text = "next:\n".to_owned();
     let has_servers = !plan.rows.is_empty() || !plan.target.entries().is_empty();
-    let keeps_secrets = unset.keys().any(|name| names_secret(name)) && secret_prompt::has_place();
-    let variables = unset.iter().map(|(variable, servers)| {
-        let servers = one_line(&servers.join(", "));
-        match keeps_secrets && names_secret(variable) {
-            true => (
+    let stays = |server: &String| {
+        let mut rows = plan.rows.iter();
+        rows.any(|row| row.original == *server && matches!(row.action, Action::Refuse(_)))
+    };
+    let variables = unset.iter().flat_map(|(variable, servers)| {
+        let names = one_line(&servers.join(", "));
+        let stays = servers.iter().any(stays);
+        let first = match names_secret(variable) {
+            true if stays => (
+                format!("pegboard secret set {variable}"),
+                format!("stores what is needed by {names}"),
+            ),
+            true if agreement::can_ask() => (
                 "pegboard doctor --fix".to_owned(),
-                format!("asks for {variable}, which is needed by {servers}, and keeps it in the keyring"),
+                format!("asks for {variable}, which is needed by {names}, and keeps it"),
             ),
-            false => (
+            _ => (
                 format!("set {variable}"),
-                format!("a variable that is needed by {servers}"),
+                format!("a variable that is needed by {names}"),
             ),
-        }
+        };
+        let second = stays.then(|| (TAKE_OVER.to_owned(), format!("moves {names} here then")));
+        [Some(first), second].into_iter().flatten()
     });
     let commands = match has_servers {
         true => [

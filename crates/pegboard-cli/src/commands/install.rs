@@ -1,6 +1,7 @@
 //! `pegboard install` and `uninstall`: enters Pegboard in the config files of hosts, and takes it out again.
 
 mod options;
+mod reachable;
 pub(super) mod screen;
 mod take_over;
 mod twice;
@@ -29,6 +30,9 @@ pub(super) use options::Install;
 use take_over::{Stop, TakenOver, take_over};
 pub(super) use twice::Twice;
 
+/// The warning that a host gets nothing of use yet.
+pub(super) const ONLY_DEMO: &str = "there is no config yet, so hosts get only the demo server; `pegboard init` imports the servers that they have, `pegboard add` adds one";
+
 impl Run for Install {
     fn adjust(arg: clap::Arg) -> clap::Arg {
         match arg.get_id().as_str() {
@@ -51,7 +55,15 @@ impl Run for Install {
                     Some(_) => Vec::new(),
                     None => twice(&context, &done.changes, &self),
                 };
-                let report = report(&context, &done, taken.as_ref(), &twice, self.dry_run);
+                let mut report = report(&context, &done, taken.as_ref(), &twice, self.dry_run);
+                if self.url.is_none() && Settings::load(&context.global).demo_note().is_some() {
+                    report = report.warning(ONLY_DEMO);
+                }
+                if let Some(url) = &self.url
+                    && let Some(warning) = reachable::warn(url).await
+                {
+                    report = report.warning(&warning);
+                }
                 context.print(report).await
             }
             Err(Stop::Complaint(complaint)) => context.refuse(&complaint, &json!({"hosts": []})).await,
@@ -88,7 +100,14 @@ impl Done {
                 hint.unwrap_or_default()
             )
         });
-        changes.chain(skipped).collect()
+        let mut warnings = Vec::new();
+        for warning in changes.chain(skipped) {
+            // Each host has a warning that is about the program.
+            if !warnings.contains(&warning) {
+                warnings.push(warning);
+            }
+        }
+        warnings
     }
 }
 
@@ -157,6 +176,16 @@ fn uses_daemon(global: &Global) -> bool {
 /// Refuses what the host could not connect to.
 fn check(context: &Context<'_>, options: &Install) -> Result<(), Complaint> {
     if let Some(url) = &options.url {
+        if let Some(view) = &options.view {
+            let base = url.trim_end_matches('/');
+            let base = base.strip_suffix("/mcp").unwrap_or(base);
+            return Err(Complaint {
+                message: "`--view` is for a host that starts `pegboard mcp`; a running `pegboard serve` has each view at a URL of its own"
+                    .to_owned(),
+                hint: Some(format!("`--url {}/mcp/view/{}`", clean(base), clean(view))),
+                exit: Exit::Usage,
+            });
+        }
         let parsed = Url::parse(url).ok();
         let is_usable = |url: &Url| matches!(url.scheme(), "http" | "https") && url.has_host();
         if !parsed.as_ref().is_some_and(is_usable) {
@@ -180,11 +209,15 @@ fn check(context: &Context<'_>, options: &Install) -> Result<(), Complaint> {
 
 /// Take Pegboard out of a host again
 #[derive(Debug, Args)]
-#[command(after_help = "Examples:\n  pegboard uninstall claude\n  pegboard uninstall cursor --restore")]
+#[command(after_help = "Examples:\n  pegboard uninstall claude\n  pegboard uninstall --all --restore")]
+#[expect(clippy::struct_excessive_bools, reason = "each is an option of its own")]
 pub(crate) struct Uninstall {
     /// The host, such as claude, claude-desktop, cursor, vscode or codex
-    #[arg(value_name = "HOST", required = true)]
+    #[arg(value_name = "HOST", required_unless_present = "all")]
     hosts: Vec<String>,
+    /// All hosts that use Pegboard
+    #[arg(long, conflicts_with = "hosts")]
+    all: bool,
     /// Take it out of the host's file of this project
     #[arg(long)]
     project: bool,
@@ -221,8 +254,11 @@ impl Run for Uninstall {
 
 fn take_out(options: &Uninstall) -> Result<Done, Complaint> {
     let folders = import::folders()?;
-    let hosts = hosts_of(&options.hosts)?;
-    let is_single = hosts.len() == 1;
+    let hosts = match options.all {
+        true => hosts::find_present(&folders),
+        false => hosts_of(&options.hosts)?,
+    };
+    let is_single = hosts.len() == 1 && !options.all;
     let removal = Removal {
         name: options.name.clone(),
         is_project: options.project,
@@ -238,6 +274,16 @@ fn take_out(options: &Uninstall) -> Result<Done, Complaint> {
                     .extend(failed.into_iter().map(|error| (host, error.into())));
             }
             Err(error) => done.skipped.push((host, error.into())),
+        }
+    }
+    if options.all {
+        done.changes.retain(|change| change.effect != install::Effect::Absent);
+        if done.changes.is_empty() && done.skipped.is_empty() {
+            return Err(Complaint {
+                message: "no host uses Pegboard".to_owned(),
+                hint: None,
+                exit: Exit::ToolError,
+            });
         }
     }
     match done.skipped.pop_if(|_| is_single && done.changes.is_empty()) {
@@ -306,7 +352,7 @@ fn report(context: &Context<'_>, done: &Done, taken: Option<&TakenOver>, twice: 
             report.data = import::screen::text(&taken.plan);
         }
         report.data.push_str(&screen::text(&done.changes, is_dry));
-        report.data.push_str(&Twice::text(twice, is_dry));
+        report.data.push_str(&Twice::text(twice, is_dry, None));
     }
     let of_import = taken.map(|taken| import::screen::warnings(&taken.plan, !is_dry));
     for warning in of_import.into_iter().flatten().chain(done.warnings()) {

@@ -58,7 +58,7 @@ pub(super) async fn run<L: Listed>(mut context: Context<'_>) -> Exit {
         let listing = L::request(&toolset, patience);
         let listing = context.work_showing_starts(&starting, &what, &board, listing).await;
         let is_missing = matches!(&listing, Ending::Done(listing) if !listing.unavailable().is_empty());
-        if !is_missing || !context.has_lost(&mut servers).await {
+        if !is_missing || !context.has_lost(&settings, &mut servers).await {
             break (board, listing);
         }
     };

@@ -2,7 +2,7 @@
 //!
 //! The command signs in itself and writes the tokens to the user's store. It tells the user's daemon, and whatever else runs finds them there.
 
-mod browser;
+pub(super) mod browser;
 mod callback;
 mod flow;
 mod list;
@@ -28,6 +28,7 @@ use serde_json::{Value, json};
 
 use super::{
     command::Run,
+    consent,
     context::{Context, Ending, cut_short, empty, with_complaint},
 };
 use crate::{
@@ -82,7 +83,11 @@ impl Run for Login {
             return list::list(context, self).await;
         }
         let failed = document(&self, "failed", None);
-        let settings = Settings::load(&context.global);
+        let mut settings = Settings::load_for(&context.global, self.server());
+        let is_needed = |server: &str| server == self.server();
+        if let Err(exit) = consent::settle(&mut context, &mut settings, &is_needed).await {
+            return exit;
+        }
         let (board, oauth) = match find(&settings, self.server()) {
             Ok(found) => found,
             Err(complaint) => {
@@ -136,7 +141,11 @@ impl Run for Login {
 
 /// The config, if it can be used and has the server that is named.
 fn usable_config(settings: &Settings, server: Option<&str>) -> Result<Config, Complaint> {
-    let config = settings.usable_config()?;
+    let config = match settings.hosts() {
+        // No server is started, so none has to be approved.
+        Some(_) => settings.config()?,
+        None => settings.usable_config()?,
+    };
     match server {
         Some(name) if !config.servers.keys().any(|known| known.as_str() == name) => Err(settings.missing_remote(name)),
         _ => Ok(config),

@@ -12,6 +12,7 @@ use tokio::time::sleep;
 
 use super::{
     command::Run,
+    consent,
     context::{Context, Ending, ServerSource, interruption_report, time_up},
 };
 use crate::{
@@ -49,7 +50,11 @@ impl Run for Logs {
     const LOG: LogUse = LogUse::KEPT;
 
     async fn run(self, mut context: Context<'_>) -> Exit {
-        let mut settings = Settings::load(&context.global);
+        let mut settings = Settings::load_for(&context.global, &self.server);
+        let is_needed = |server: &str| server == self.server;
+        if let Err(exit) = consent::settle(&mut context, &mut settings, &is_needed).await {
+            return exit;
+        }
         let nothing = document(&self.server, &[], None);
         let config = match settings.usable_one(&self.server) {
             Ok(config) => config,

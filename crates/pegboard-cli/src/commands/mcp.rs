@@ -3,8 +3,8 @@
 use std::{path::Path, sync::Arc, time::Duration};
 
 use clap::Args;
-use pegboard::{Config, Pegboard, ServerName, State, mask::Masker, toolset::Unavailable};
-use pegboard_daemon::Reloads;
+use pegboard::{Config, Pegboard, ServerName, State, config::RunningSettings, mask::Masker, toolset::Unavailable};
+use pegboard_daemon::{Reloads, board_metrics};
 use pegboard_gateway::{BoardPart, GatewayHost, SignInLinks, board_service, serve_stdio};
 use tokio_util::sync::CancellationToken;
 
@@ -23,6 +23,7 @@ use crate::{
     output::Report,
     recording::{Recorded, Recorder},
     settings::{Complaint, Settings},
+    telemetry,
 };
 
 /// How often the sign-ins of servers that wait for one are looked for, and how rarely after failures.
@@ -100,10 +101,23 @@ pub(super) async fn serve(mut context: Context<'_>, options: Mcp, recording: Opt
         }
         false => daemon::find(&context.global, &settings, &context.output, context.deadline).await,
     };
+    let mut started = config.clone();
+    if daemon.is_some() {
+        daemon::adapt(&mut started);
+    }
+    let running = RunningSettings::new(&started, false);
+    drop(started);
+    let exporter = telemetry::start(&config, &context.output);
     let board = match &daemon {
-        Some(daemon) => daemon.serving_board(config).host(GatewayHost).open(),
-        None => serving::open(config),
+        Some(daemon) => serving::with_telemetry(daemon.serving_board(config), exporter.as_ref())
+            .host(GatewayHost)
+            .open(),
+        None => serving::open(config, exporter.as_ref()),
     };
+    if let Some(exporter) = &exporter {
+        let observed = board.clone();
+        exporter.collect(move || board_metrics(&observed));
+    }
     serving::warn_of_unconnected(&board, &context.output, |name| {
         format!("set `start = \"lazy\"`, or serve it alone with `--server {name}`")
     });
@@ -146,12 +160,16 @@ pub(super) async fn serve(mut context: Context<'_>, options: Mcp, recording: Opt
                 () = context.signals.heard() => Report::new(Exit::Done),
             }
         }
-        () = reloader.run(triggers) => Report::new(Exit::Done),
+        () = reloader.run(triggers, running) => Report::new(Exit::Done),
         () = follow_sign_ins(&board), if daemon.is_some() => Report::new(Exit::Done),
     };
-    context
+    let exit = context
         .close(&board, finish_recording(report, recorder.as_deref()))
-        .await
+        .await;
+    if let Some(exporter) = exporter {
+        exporter.stop().await;
+    }
+    exit
 }
 
 /// Starts the servers; the report of the command if one cannot be started.

@@ -61,6 +61,7 @@ async fn wait_for_hangup(hangups: Option<&mut Hangups>) {
 }
 
 /// The config files, that of the user's secrets if the config refers to one, and those of the gateway's certificate, and when each was last written.
+#[derive(Clone)]
 pub(super) struct Files {
     paths: Vec<PathBuf>,
     written: Vec<Written>,

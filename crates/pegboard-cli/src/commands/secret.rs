@@ -12,7 +12,7 @@ use super::{
     agreement,
     command::{Run, With, commands},
     context::{Context, Ending, interruption_report, time_up},
-    secret_prompt::{in_words, read_hidden},
+    secret_prompt::{self, in_words, read_hidden},
     stdin::{self, Input},
 };
 use crate::{
@@ -45,6 +45,9 @@ commands! {
 pub(crate) struct Set {
     /// Its name; `${secret:NAME}` in a config refers to it
     name: String,
+    /// Where there is no keyring, keep it in a file that only you can read
+    #[arg(long)]
+    in_file: bool,
 }
 
 impl Run for Set {
@@ -57,7 +60,18 @@ impl Run for Set {
         let name = self.name.clone();
         let nothing = json!({"name": name, "place": null});
         // Before the person types it for nothing.
-        let store = match open().and_then(|store| check(&store, &name).map(|()| store)) {
+        let made = match self.in_file {
+            true => secret_prompt::create_place(),
+            false => Ok(()),
+        };
+        if !self.in_file && secret_prompt::can_ask(&context.output) {
+            let output = context.output.clone();
+            if let Err(exit) = context.work_or_end(secret_prompt::find_place(&output), &nothing).await {
+                return exit;
+            }
+        }
+        let store = made.map_err(|error| complaint(&error)).and_then(|()| open());
+        let store = match store.and_then(|store| check(&store, &name).map(|()| store)) {
             Ok(store) => store,
             Err(complaint) => return context.refuse(&complaint, &nothing).await,
         };
@@ -88,8 +102,9 @@ impl Run for Set {
                 report.data = format!("{} is stored in {}\n", self.name, in_words(place));
                 match users.as_slice() {
                     [] => report.hint(&format!(
-                        "write `{}` where a config needs it; hosts that start `pegboard mcp` need no variable",
-                        secret_reference(&self.name)
+                        "write `{}` where a config needs it; a host's server that takes the variable `{}` gets it too",
+                        secret_reference(&self.name),
+                        self.name
                     )),
                     users => report.note(&format!(
                         "{} gets it at the next start; a daemon or host that runs reads it by itself",
@@ -156,7 +171,7 @@ impl Run for List {
         hide_unless_for_files(arg)
     }
 
-    /// Lists the stored secrets, and those that a config refers to and nobody has stored. No value is read.
+    /// Lists the stored secrets, and those that a config refers to but that are not stored. Reads no value.
     async fn run(self, mut context: Context<'_>) -> Exit {
         let nothing = json!({"secrets": []});
         let listed = open().and_then(|store| store.list().map_err(|error| complaint(&error)));

@@ -1,7 +1,7 @@
 //! Asks the person at the terminal for a secret that is not set, and stores it.
 
 use pegboard::{Hint as _, Secret};
-use pegboard_oauth::SecretPlace;
+use pegboard_oauth::{SecretPlace, SecretStoreError};
 use tokio_util::sync::CancellationToken;
 
 use super::agreement;
@@ -11,14 +11,43 @@ use crate::{
     terminal::{EchoOff, Keyboard, Lines as _},
 };
 
-/// Whether a person can be asked for a secret, and there is a place for it.
+/// The variable that names the file with the key of encrypted files.
+const KEY_FILE: &str = "PEGBOARD_TOKEN_KEY_FILE";
+
+/// Whether the user can be asked for a secret.
 pub(super) fn can_ask(output: &Output) -> bool {
-    !output.is_json() && agreement::can_ask() && has_place()
+    !output.is_json() && agreement::can_ask()
 }
 
-/// Whether secrets can be stored on this machine.
-pub(super) fn has_place() -> bool {
+/// Returns whether secrets can be stored on this machine. Without a keyring, asks the user whether a file may be the place.
+pub(super) async fn find_place(output: &Output) -> bool {
+    if has_place() {
+        return true;
+    }
+    let question = "This machine has no keyring. Keep secrets in a file that only you can read?";
+    if !agreement::agrees(output, question).await {
+        return false;
+    }
+    match create_place() {
+        Ok(()) => true,
+        Err(error) => {
+            output.say(&output::warning(&error.to_string()));
+            false
+        }
+    }
+}
+
+fn has_place() -> bool {
     secret_store().is_some_and(|store| store.place().is_ok())
+}
+
+/// Lets secrets be stored in a file where there is no keyring.
+pub(super) fn create_place() -> Result<(), SecretStoreError> {
+    match secret_store() {
+        Some(store) if store.place().is_err() => store.create_key(),
+        // Without a home folder, storing the secret fails with the reason.
+        _ => Ok(()),
+    }
 }
 
 /// Reads a line without echo. `None` if it is empty or the terminal is gone.
@@ -39,7 +68,7 @@ pub(super) async fn read_hidden(output: &Output, question: &str) -> Option<Secre
     (!line.is_empty()).then(|| Secret::new(line))
 }
 
-/// Asks for the secret of this name, which the servers need, and stores it. Returns whether it is stored.
+/// Asks for the secret of this name, which the servers need, and stores it where [`find_place`] has found a place. Returns whether it is stored.
 pub(super) async fn ask_and_store(output: &Output, name: &str, servers: &[String]) -> bool {
     let verb = if servers.len() == 1 { "needs" } else { "need" };
     let servers = one_line(&servers.join(", "));
@@ -49,9 +78,12 @@ pub(super) async fn ask_and_store(output: &Output, name: &str, servers: &[String
     };
     match store(name, value).await {
         Ok(place) => {
+            let hosts = match std::env::var_os(KEY_FILE) {
+                Some(_) if place == SecretPlace::File => format!("which needs the variable {KEY_FILE} for that"),
+                _ => "which reads it from there: no variable has to be set in them".to_owned(),
+            };
             output.note(&format!(
-                "`{name}` is stored in {}. Claude Desktop, Cursor and other hosts start `pegboard mcp`, which reads it from there: no variable has \
-                 to be set in them",
+                "`{name}` is stored in {}. Claude Desktop, Cursor and other hosts start `pegboard mcp`, {hosts}",
                 in_words(place)
             ));
             true

@@ -10,9 +10,14 @@ use std::{
 };
 
 use clap::Args;
-use pegboard::{Config, ServerName, Timestamp, config::TokenDigest};
+use pegboard::{
+    Config, Pegboard, ServerName, Timestamp,
+    config::{AccessLogTarget, RunningSettings, TokenDigest},
+};
+use pegboard_base::log_event;
 use pegboard_daemon::{Daemon, Reloads};
 use pegboard_gateway::{Gateway, Listeners, Owner};
+use pegboard_telemetry::Recorder;
 use serde_json::json;
 use tokio::{net::TcpListener, time::Instant};
 use tokio_util::sync::CancellationToken;
@@ -21,22 +26,36 @@ use super::{
     added_servers::AddedServers,
     command::Run,
     context::{Context, TIMEOUT},
+    dashboard_door::DashboardDoor,
     reload_triggers::Triggers,
     reloader::{Reloader, Role},
     serving::{self, Door, is_loopback},
     tls_files,
 };
 use crate::{
-    cli::{address, duration},
+    access_log::AccessLogWriter,
+    cli::{access_log, address, duration},
     daemon::{
-        self, Claim, Detached, Identified, Identity, NotOccupied, Occupied, OwnerToken, Started, random_token, user_id,
+        self, Claim, DaemonSocket, Detached, Identified, Identity, NotOccupied, Occupied, OwnerToken, Started,
+        random_token, user_id,
     },
     exit::Exit,
     logging::LogUse,
-    output::{self, Report},
+    output::{self, Output, Report, path_text},
     settings::{Complaint, Settings},
+    signals::Hangups,
     systemd::{self, Notifier},
+    telemetry,
 };
+
+/// How often a daemon looks whether its socket and its lock are still there.
+const LOOK: Duration = Duration::from_secs(3);
+
+/// How long the calls of a daemon may go on that commands cannot find: as long as a call may take, unless the config says otherwise.
+const LAST_CALLS: Duration = Duration::from_secs(600);
+
+/// How often such a daemon looks whether it has calls.
+const BETWEEN_CALLS: Duration = Duration::from_millis(100);
 
 /// What is said about an address beyond loopback.
 const NO_TLS: &str = "is not encrypted: tokens and results can be read on the network; set `[serve.tls]`, or put a proxy with TLS in front of it";
@@ -49,6 +68,10 @@ pub(crate) struct Serve {
     /// repeated; instead of `listen` of the config
     #[arg(long, value_name = "ADDR", value_parser = address)]
     listen: Vec<SocketAddr>,
+    /// Write a line for each request to stderr or a file, or
+    /// `off`; instead of `access_log` of the config
+    #[arg(long, value_name = "WHERE", value_parser = access_log)]
+    access_log: Option<AccessLogTarget>,
     /// Serve the commands of this user only, at no address
     #[arg(long, conflicts_with_all = ["listen", "no_socket"])]
     socket_only: bool,
@@ -97,6 +120,9 @@ impl Run for Serve {
             Ok(config) => config,
             Err(complaint) => return context.refuse(&complaint, &nothing).await,
         };
+        if let (true, Err(complaint)) = (detached.is_some(), serving::check_stdout(&config)) {
+            return context.refuse(&complaint, &nothing).await;
+        }
         let mut occupied = match occupy(&context, &settings, &self).await {
             Ok(occupied) => occupied,
             Err(complaint) => return context.refuse(&complaint, &nothing).await,
@@ -116,11 +142,21 @@ impl Run for Serve {
         };
         let addresses = addresses(&listeners);
         let what = what_is_served(&config);
+        let running = RunningSettings::new(&config, true);
         let (journal, untold) = occupied.as_mut().and_then(Occupied::take_journal).unzip();
         for call in untold.iter().flat_map(|untold| untold.calls()) {
             context.output.say(&output::warning(&call.to_string()));
         }
-        let board = serving::open_noting(config, journal);
+        let target = self.access_log.as_ref().unwrap_or(&config.serve.access_log);
+        let access_log = match start_access_log(target, &context.output) {
+            Ok(access_log) => access_log,
+            Err(complaint) => return context.refuse(&complaint, &nothing).await,
+        };
+        // Before clients are told that it listens. If the signal cannot be listened for, the triggers of a reload have said so.
+        let hangups = access_log.as_ref().and_then(|_| Hangups::listen().ok());
+        let exporter = telemetry::start(&config, &context.output);
+        let recorder = Recorder::new(exporter.clone());
+        let board = serving::open_noting(config, journal, &recorder);
         serving::warn_of_unconnected(&board, &context.output, |name| {
             format!(
                 "a client of `/mcp/{name}` connects it, as do `pegboard tools --server {name}` and `POST /api/v1/mcp/servers/{name}/reconnect`; or set `start = \"lazy\"`"
@@ -130,22 +166,36 @@ impl Run for Serve {
         let added = Arc::new(AddedServers::new(context.global.clone()));
         let daemon = Daemon::new(board.clone(), reloads.clone())
             .server_settings(added.clone())
-            .stop_with(stop.clone());
+            .stop_with(stop.clone())
+            .with_recorder(recorder);
         let (tls, tls_warnings) = tls.map(|loaded| (loaded.tls, loaded.warnings)).unzip();
         let started = Started {
             log: self.detached.clone(),
             idle: self.idle,
         };
         let identified = Identified::new(&settings, read_at, started);
+        let has_dashboard = board.gateway_settings().serve.dashboard;
+        let (door_of_browsers, wanted_addresses) = DashboardDoor::new(&addresses, tls.is_some(), has_dashboard);
         let local = {
             let (identified, daemon, logs) = (identified.clone(), daemon.clone(), context.logs.clone());
-            move |monitor| daemon::router(identified, daemon, untold, logs, monitor)
+            move |monitor, sessions| {
+                let commands = daemon::router(identified, daemon, untold, logs, monitor);
+                commands.merge(door_of_browsers.router(sessions))
+            }
         };
         let (owner, token_file) = match owner(&context) {
             Ok(owner) => owner,
             Err(complaint) => return context.refuse(&complaint, &nothing).await,
         };
-        let gateway = match serving::gateway(&daemon, tls, owner, local) {
+        let gateway = match serving::gateway(
+            &daemon,
+            tls,
+            owner,
+            exporter.as_ref(),
+            access_log.as_ref(),
+            &context.global,
+            local,
+        ) {
             Ok(gateway) => gateway,
             Err(complaint) => return context.refuse(&complaint, &nothing).await,
         };
@@ -157,6 +207,14 @@ impl Run for Serve {
             token: token_file.as_deref(),
         };
         announce(&mut context, &settings, &addresses, files, &what, tls_warnings).await;
+        context.output.begin_log();
+        tracing::info!(
+            name: log_event::GATEWAY_STARTED,
+            version = env!("CARGO_PKG_VERSION"),
+            addresses = joined(&addresses),
+            servers = board.status().servers.len(),
+            "the gateway has started"
+        );
         notifier.ready(&what);
         let started = board.gateway_settings();
         let listeners = Listeners::from(listeners);
@@ -179,22 +237,39 @@ impl Run for Serve {
             reloads: &reloads,
             role: Role::Daemon(&identified),
         };
+        let mut reason = "it was asked to";
         let report = tokio::select! {
             biased;
-            () = context.signals.heard() => Report::new(Exit::Done),
-            () = limit(context.global.timeout) => Report::new(Exit::Timeout).error("the timeout passed", Some(TIMEOUT)),
-            served = &mut serving => match served {
-                Ok(()) => Report::new(Exit::Done),
-                Err(error) => Report::new(Exit::Usage).error(&error.to_string(), None),
-            },
-            () = reloader.run(triggers) => Report::new(Exit::Done),
-            () = notifier.feed_watchdog() => Report::new(Exit::Done),
-            why = wait_until_unused(&gateway, &self, &settings) => {
-                context.output.note(&format!("{why}, so the daemon ends"));
+            () = context.signals.heard() => {
+                reason = "a signal";
                 Report::new(Exit::Done)
             }
+            () = limit(context.global.timeout) => {
+                reason = "the timeout passed";
+                Report::new(Exit::Timeout).error(reason, Some(TIMEOUT))
+            }
+            served = &mut serving => match served {
+                Ok(()) => Report::new(Exit::Done),
+                Err(error) => {
+                    reason = "it cannot serve";
+                    Report::new(Exit::Usage).error(&error.to_string(), None)
+                }
+            },
+            () = reloader.run(triggers, running) => Report::new(Exit::Done),
+            () = wanted_addresses.listen(&gateway, &stop) => Report::new(Exit::Done),
+            () = notifier.feed_watchdog() => Report::new(Exit::Done),
+            why = wait_until_unused(&gateway, &self, &settings) => {
+                reason = why;
+                Report::new(Exit::Done)
+            }
+            why = wait_until_lost(place.as_ref(), &board, &self, &context.output) => {
+                reason = why;
+                Report::new(Exit::Done)
+            }
+            () = follow_hangups(access_log.as_ref(), hangups) => Report::new(Exit::Done),
             () = keep_log_short(detached.as_ref()) => Report::new(Exit::Done),
         };
+        tracing::info!(name: log_event::GATEWAY_STOPPING, reason, "the gateway stops");
         notifier.stopping();
         if !stop.is_cancelled() && report.exit != Exit::Usage {
             stop.cancel();
@@ -206,6 +281,13 @@ impl Run for Serve {
             }
         }
         let exit = context.close(&board, report).await;
+        tracing::info!(name: log_event::GATEWAY_STOPPED, "the gateway has stopped");
+        if let Some(access_log) = access_log {
+            access_log.flush().await;
+        }
+        if let Some(exporter) = exporter {
+            exporter.stop().await;
+        }
         drop(place);
         exit
     }
@@ -289,6 +371,53 @@ async fn wait_until_unused(gateway: &Gateway, options: &Serve, settings: &Settin
     "no client has been there for the time that `--idle` sets"
 }
 
+/// Waits until commands cannot find this daemon any more, because its lock or its socket was removed: they start another one. One in the background
+/// then ends, once its calls in flight have ended. Returns the reason.
+async fn wait_until_lost(
+    place: Option<&DaemonSocket>,
+    board: &Pegboard,
+    options: &Serve,
+    output: &Output,
+) -> &'static str {
+    let Some(place) = place else {
+        return pending().await;
+    };
+    while place.is_there() {
+        tokio::time::sleep(LOOK).await;
+    }
+    if options.detached.is_none() {
+        output.say(&output::warning(
+            "the socket or the lock of this daemon was removed, so commands of this user no longer find it until it is started again",
+        ));
+        return pending().await;
+    }
+    let lost_at = Instant::now();
+    let has_calls = || board.status().servers.iter().any(|server| server.in_flight > 0);
+    while has_calls() && lost_at.elapsed() < LAST_CALLS {
+        tokio::time::sleep(BETWEEN_CALLS).await;
+    }
+    "its socket or its lock was removed, so that commands cannot find it"
+}
+
+/// Starts the access log, if there is to be one.
+fn start_access_log(target: &AccessLogTarget, output: &Output) -> Result<Option<AccessLogWriter>, Complaint> {
+    AccessLogWriter::start(target, output).map_err(|error| Complaint {
+        message: format!("the access log cannot be written: {error}"),
+        hint: Some(
+            "`access_log` of `[serve]` and `--access-log` name a file in a folder that only this user may write to"
+                .to_owned(),
+        ),
+        exit: Exit::Usage,
+    })
+}
+
+async fn follow_hangups(access_log: Option<&AccessLogWriter>, hangups: Option<Hangups>) {
+    match (access_log, hangups) {
+        (Some(access_log), Some(hangups)) => access_log.follow(hangups).await,
+        _ => pending().await,
+    }
+}
+
 async fn keep_log_short(detached: Option<&Detached>) {
     match detached {
         Some(detached) => detached.keep_log_short().await,
@@ -320,6 +449,12 @@ fn take_passed(options: &Serve) -> Result<Option<Vec<TcpListener>>, Complaint> {
 fn addresses(listeners: &[TcpListener]) -> Vec<SocketAddr> {
     let addresses = listeners.iter().filter_map(|listener| listener.local_addr().ok());
     addresses.collect()
+}
+
+/// Addresses for the log; `None` if there are none.
+fn joined(addresses: &[SocketAddr]) -> Option<String> {
+    let addresses: Vec<String> = addresses.iter().map(ToString::to_string).collect();
+    (!addresses.is_empty()).then(|| addresses.join(", "))
 }
 
 async fn bind(wanted: &[SocketAddr]) -> Result<Vec<TcpListener>, Complaint> {
@@ -387,7 +522,7 @@ async fn announce(
     if context.output.is_json() {
         let warnings: Vec<String> = settings.warnings().chain(unsafe_ones).collect();
         let addresses: Vec<String> = addresses.iter().map(ToString::to_string).collect();
-        let document = json!({"addresses": addresses, "endpoints": endpoints, "socket": files.socket, "token_file": files.token, "warnings": warnings});
+        let document = json!({"addresses": addresses, "endpoints": endpoints, "socket": files.socket.map(path_text), "token_file": files.token.map(path_text), "warnings": warnings});
         context.print(Report::json(Exit::Done, &document)).await;
         return;
     }

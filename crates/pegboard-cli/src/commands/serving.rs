@@ -1,16 +1,23 @@
 //! What `serve` and `mcp` have in common: a config that can be served, the board that keeps running, and its gateway.
 
-use std::net::SocketAddr;
+use std::{net::SocketAddr, sync::Arc};
 
 use axum::Router;
 use pegboard::{
-    Config, Pegboard, Problem, ServerName,
-    config::{ServeConfig, Start, TokenConfig},
+    Builder, Config, Pegboard, Problem, ServerName,
+    config::{AuditTarget, ServeConfig, ServeMetrics, Start, TokenConfig},
+    metrics::MetricLabels,
+    url::{Host, Url},
 };
 use pegboard_daemon::Daemon;
-use pegboard_gateway::{Gateway, GatewayHost, Monitor, Owner, Scope, Scopes, Sealer, Tls, Token};
+use pegboard_dashboard::Dashboard;
+use pegboard_gateway::{BrowserSessions, Gateway, GatewayHost, Monitor, Owner, Scope, Scopes, Tls, Token};
+use pegboard_telemetry::{Exporter, Recorder};
 
+use super::{shown_config, state_key};
 use crate::{
+    access_log::AccessLogWriter,
+    cli::Global,
     daemon::CallsInFlight,
     exit::Exit,
     output::{self, Output},
@@ -33,11 +40,15 @@ pub(super) enum Door<'a> {
 pub(super) fn prepare(settings: &Settings, door: Door<'_>) -> Result<Config, Complaint> {
     let mut config = settings.selected_config()?;
     check_errors(settings)?;
+    if let Door::Stdio = door {
+        check_stdout(&config)?;
+    }
     if let Door::Http(listen) = door {
         if !listen.is_empty() {
             config.serve.listen = listen.to_vec();
         }
         check_addresses(&config)?;
+        check_public_url(&config)?;
     }
     if let Door::Socket { is_lazy } = door {
         config.serve.listen.clear();
@@ -77,6 +88,22 @@ fn check_errors(settings: &Settings) -> Result<(), Complaint> {
     })
 }
 
+/// Refuses an audit log on stdout where stdout has the messages of the protocol, or leads nowhere.
+pub(super) fn check_stdout(config: &Config) -> Result<(), Complaint> {
+    let is_on_stdout = config
+        .audit
+        .as_ref()
+        .is_some_and(|audit| audit.to == AuditTarget::Stdout);
+    if !is_on_stdout {
+        return Ok(());
+    }
+    Err(Complaint {
+        message: "`audit.to = \"stdout\"` is for `pegboard serve` in the foreground only".to_owned(),
+        hint: Some("`audit = \"FILE\"`, or `audit = { to = \"syslog\" }`, is for all commands".to_owned()),
+        exit: Exit::Usage,
+    })
+}
+
 /// Refuses addresses that other machines can reach if clients need no token.
 fn check_addresses(config: &Config) -> Result<(), Complaint> {
     let open = config.serve.listen.iter().find(|address| !is_loopback(address));
@@ -90,6 +117,42 @@ fn check_addresses(config: &Config) -> Result<(), Complaint> {
             exit: Exit::Usage,
         }),
         _ => Ok(()),
+    }
+}
+
+/// Refuses a public name if clients need no token: the proxy behind it runs as this user, whom the gateway serves without one, and so does
+/// everyone who reaches the proxy.
+fn check_public_url(config: &Config) -> Result<(), Complaint> {
+    let Some(url) = config
+        .serve
+        .public_url
+        .as_ref()
+        .filter(|_| !config.serve.requires_token())
+    else {
+        return Ok(());
+    };
+    if Url::parse(url).is_ok_and(|url| is_of_this_machine(&url)) {
+        return Ok(());
+    }
+    Err(Complaint {
+        message: format!(
+            "without tokens, everyone who reaches {url} could call every tool: what comes through a proxy of this user counts as this user"
+        ),
+        hint: Some(
+            "`pegboard token new NAME` makes a token and prints the lines for the config; or remove `serve.public_url`"
+                .to_owned(),
+        ),
+        exit: Exit::Usage,
+    })
+}
+
+/// Whether a URL is one of this machine alone.
+fn is_of_this_machine(url: &Url) -> bool {
+    match url.host() {
+        Some(Host::Ipv4(address)) => address.is_loopback(),
+        Some(Host::Ipv6(address)) => address.to_canonical().is_loopback(),
+        Some(Host::Domain(name)) => name == "localhost" || name.ends_with(".localhost"),
+        None => false,
     }
 }
 
@@ -113,18 +176,39 @@ pub(super) fn check_view(config: &Config, view: &str) -> Result<(), Complaint> {
 }
 
 /// Opens a board that serves clients. What servers ask goes to the client whose call it belongs to.
-pub(super) fn open(config: Config) -> Pegboard {
-    settings::serving_board(config).host(GatewayHost).open()
+pub(super) fn open(config: Config, exporter: Option<&Exporter>) -> Pegboard {
+    with_telemetry(settings::serving_board(config), exporter)
+        .host(GatewayHost)
+        .open()
 }
 
-/// Opens the board of a daemon, which notes the calls in flight.
-pub(super) fn open_noting(config: Config, journal: Option<CallsInFlight>) -> Pegboard {
+/// Lets the board report its calls.
+pub(super) fn with_telemetry(builder: Builder, exporter: Option<&Exporter>) -> Builder {
+    match exporter {
+        Some(exporter) => builder.telemetry(exporter.clone()),
+        None => builder,
+    }
+}
+
+/// The most endpoints whose calls are counted.
+const MAX_VIEWS: usize = 500;
+
+/// Opens the board of a daemon, which notes the calls in flight and has a page of metrics.
+pub(super) fn open_noting(config: Config, journal: Option<CallsInFlight>, recorder: &Recorder) -> Pegboard {
+    let ServeMetrics {
+        max_tools,
+        max_principals,
+        ..
+    } = config.serve.metrics;
+    // The labels of views are endpoints, of which the config has few.
+    let labels = MetricLabels::new(max_tools, max_principals, MAX_VIEWS);
+    let builder = settings::serving_board(config)
+        .metric_labels(labels)
+        .telemetry(recorder.clone())
+        .host(GatewayHost);
     match journal {
-        Some(journal) => settings::serving_board(config)
-            .host(GatewayHost)
-            .journal(journal)
-            .open(),
-        None => open(config),
+        Some(journal) => builder.journal(journal).open(),
+        None => builder.open(),
     }
 }
 
@@ -145,24 +229,37 @@ pub(super) fn gateway(
     daemon: &Daemon,
     tls: Option<Tls>,
     owner: Owner,
-    more: impl FnOnce(Monitor) -> Router,
+    exporter: Option<&Exporter>,
+    access_log: Option<&AccessLogWriter>,
+    global: &Global,
+    more: impl FnOnce(Monitor, BrowserSessions) -> Router,
 ) -> Result<Gateway, Complaint> {
     let board = daemon.board();
     let settings = board.gateway_settings();
     let serve = &settings.serve;
-    let sealer = match &serve.state_key {
-        Some(key) => Ok(Sealer::with_key(key.expose())),
-        None => Sealer::random(),
-    };
-    let sealer = sealer.map_err(|error| Complaint {
+    let sealer = state_key::sealer(serve).map_err(|error| Complaint {
         message: format!("the system has no random numbers: {error}"),
         hint: None,
         exit: Exit::Unavailable,
     })?;
     let builder = Gateway::for_board_with(board.clone(), sealer);
-    let more = more(builder.monitor());
+    let more = more(builder.monitor(), builder.browser_sessions());
     let daemon = daemon.clone().with_monitor(builder.monitor());
-    let routes = daemon.with_sign_in_links(builder.sign_in_links()).router();
+    if let Some(exporter) = exporter {
+        let observed = daemon.clone();
+        exporter.collect(move || observed.metrics());
+    }
+    let sessions = builder.browser_sessions();
+    let has_dashboard = serve.dashboard;
+    let routes = daemon
+        .with_sign_in_links(builder.sign_in_links())
+        .router_with(|api| match has_dashboard {
+            true => Dashboard::new(api, sessions)
+                .config(shown_config::reader(global.clone()))
+                .scores(shown_config::scores(global.clone()))
+                .router(),
+            false => Router::new(),
+        });
     let mut builder = builder
         .fallback(routes.merge(more))
         .owner(owner)
@@ -173,6 +270,9 @@ pub(super) fn gateway(
         .max_body(serve.max_body)
         .max_sessions(serve.max_sessions)
         .session_idle(serve.session_idle);
+    if let Some(access_log) = access_log {
+        builder = builder.access_log(Arc::new(access_log.clone()));
+    }
     if let Some(tls) = tls {
         builder = builder.tls(tls);
     }

@@ -223,7 +223,7 @@ fn hopeless(config: &Config, settings: &Settings) -> Option<(Exit, &'static str)
         return None;
     }
     Some(match config.misconfigured.values().all(settings::is_pending) {
-        true if settings.hosts().is_some() => (Exit::Refused, settings::AGREE_HINT),
+        true if settings.hosts().is_some() => (Exit::Refused, settings::APPROVE_HINT),
         true => (
             Exit::Refused,
             "`pegboard trust show` shows what the project file would start",

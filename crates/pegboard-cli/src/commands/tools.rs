@@ -124,7 +124,7 @@ impl Run for Tools {
                 .work_showing_starts(&starting, what, &board, toolset.list(patience))
                 .await;
             let is_missing = matches!(&listing, Ending::Done(listing) if !listing.unavailable.is_empty());
-            if !is_missing || !context.has_lost(&mut servers).await {
+            if !is_missing || !context.has_lost(&settings, &mut servers).await {
                 break (board, toolset, listing);
             }
         };

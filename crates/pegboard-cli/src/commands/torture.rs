@@ -1,14 +1,20 @@
 //! `torture`: tries an MCP server with the cases of [`pegboard_torture`], and prints a score card.
 
 mod card;
+mod last_score;
 
 use std::{path::PathBuf, time::Duration};
 
 use clap::{Args, ValueEnum};
-use pegboard::config::{Command, RemoteKind, ServerConfig, Transport};
+use pegboard::{
+    ServerName,
+    config::{Command, RemoteKind, ServerConfig, Transport},
+};
 use pegboard_hosts::executable::{is_executable, resolve};
 use pegboard_torture::{Card, Era, Options, Target, case_names};
 use tokio::time::Instant;
+
+pub(super) use last_score::read as last_score;
 
 use super::{
     command::Run,
@@ -74,10 +80,10 @@ impl Run for Torture {
             server: show(&context, &self.server),
             ..Card::default()
         };
-        let target = match check(&self).and_then(|()| find(&context, &self.server)) {
-            Ok((target, transport)) => {
-                card.transport = transport;
-                target
+        let found = match check(&self).and_then(|()| find(&context, &self.server)) {
+            Ok(found) => {
+                card.transport = found.transport;
+                found
             }
             Err(complaint) => return context.refuse(&complaint, &card).await,
         };
@@ -94,7 +100,7 @@ impl Run for Torture {
             },
             wait: self.wait,
         };
-        let trying = pegboard_torture::run(&target, &options, |what| output.show_waiting(&what));
+        let trying = pegboard_torture::run(&found.target, &options, |what| output.show_waiting(&what));
         let tried = context.work(trying).await;
         let report = match tried {
             Ending::Interrupted => interruption_report(&context.output, &card),
@@ -105,7 +111,15 @@ impl Run for Torture {
                 card.server_info = tried.server_info;
                 card.fill(tried.cases);
                 card.duration_ms = millis(started);
-                finish(&context, &self, &card)
+                let report = finish(&context, &self, &card);
+                match &found.configured {
+                    // A part of the cases gives no grade of the server.
+                    Some((name, config)) if self.only.is_empty() => match last_score::keep(name, config, &card) {
+                        Ok(()) => report,
+                        Err(error) => report.warning(&format!("the result is not kept for the dashboard: {error}")),
+                    },
+                    _ => report,
+                }
             }
         };
         context.print(report).await
@@ -136,7 +150,7 @@ fn settings_with(context: &Context<'_>, server: &str) -> Settings {
     if is_given(server) {
         global.servers.push(format!("{GIVEN}={server}"));
     }
-    Settings::load(&global)
+    Settings::load_for(&global, server)
 }
 
 /// A server as it was given, or as `list` shows it if that hides a secret: reports are read by others, and JUnit files are kept.
@@ -156,15 +170,26 @@ fn show(context: &Context<'_>, server: &str) -> String {
     }
 }
 
-/// The server that a name, a URL or a command line means, and its transport.
-fn find(context: &Context<'_>, server: &str) -> Result<(Target, &'static str), Complaint> {
+/// What a name, a URL or a command line means.
+struct Found {
+    target: Target,
+    transport: &'static str,
+    /// The server of the config that it is.
+    configured: Option<(ServerName, ServerConfig)>,
+}
+
+fn find(context: &Context<'_>, server: &str) -> Result<Found, Complaint> {
     let is_given = is_given(server);
     let name = if is_given { GIVEN } else { server };
     let settings = settings_with(context, server);
     let config = settings.selected_config()?;
     let found = config.servers.iter().find(|(known, _)| known.as_str() == name);
-    if let Some((_, found)) = found {
-        return Ok((target(found)?, found.transport.kind()));
+    if let Some((name, found)) = found {
+        return Ok(Found {
+            target: target(found)?,
+            transport: found.transport.kind(),
+            configured: (!is_given).then(|| (name.clone(), found.clone())),
+        });
     }
     let mut complaint = settings.missing_server_complaint(name);
     if is_given || config.misconfigured.keys().any(|known| known.as_str() == name) {
@@ -173,7 +198,11 @@ fn find(context: &Context<'_>, server: &str) -> Result<(Target, &'static str), C
     let path = std::env::var_os("PATH").unwrap_or_default();
     if resolve(name, &path, None).is_some_and(|file| is_executable(&file)) {
         let command = Command::new(name);
-        return Ok((Target::stdio(&command), "stdio"));
+        return Ok(Found {
+            target: Target::stdio(&command),
+            transport: "stdio",
+            configured: None,
+        });
     }
     complaint.message = match name.contains(['/', '\\']) {
         true => format!("{}, and no program at this path", complaint.message),
@@ -205,7 +234,7 @@ fn target(server: &ServerConfig) -> Result<Target, Complaint> {
 
 fn report_unavailable(context: &Context<'_>, card: &Card, why: &str) -> Report {
     let server = &card.server;
-    let is_configured = Settings::load(&context.global)
+    let is_configured = Settings::load_for(&context.global, server)
         .selected_config()
         .is_ok_and(|config| config.servers.keys().any(|known| known.as_str() == server));
     let doctor = match is_configured {

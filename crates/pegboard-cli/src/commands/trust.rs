@@ -19,7 +19,7 @@ use super::{
 };
 use crate::{
     exit::Exit,
-    output::{Output, Report, clean, one_line},
+    output::{Output, Report, clean, one_line, path_text},
     settings::{self, Complaint},
 };
 
@@ -135,7 +135,11 @@ impl Run for Forget {
         };
         let was_there = match store.forget(&path) {
             Ok(was_there) => was_there,
-            Err(error) => return context.refuse(&trust_complaint(&error), &json!({"file": path})).await,
+            Err(error) => {
+                return context
+                    .refuse(&trust_complaint(&error), &json!({"file": path_text(&path)}))
+                    .await;
+            }
         };
         if !was_there && ProjectFile::read(&path, &env).is_err() {
             let complaint = Complaint {
@@ -147,10 +151,10 @@ impl Run for Forget {
                 exit: Exit::Usage,
             };
             return context
-                .refuse(&complaint, &json!({"file": path, "forgotten": false}))
+                .refuse(&complaint, &json!({"file": path_text(&path), "forgotten": false}))
                 .await;
         }
-        let document = json!({"file": path, "forgotten": was_there});
+        let document = json!({"file": path_text(&path), "forgotten": was_there});
         let report = empty(&context.output, Exit::Done, &document);
         let report = match (context.output.is_json(), was_there) {
             (true, _) => report,
@@ -277,7 +281,7 @@ impl<'a> Review<'a> {
 
     fn document(&self) -> Value {
         json!({
-            "file": self.file.path(),
+            "file": path_text(self.file.path()),
             "sha256": self.file.digest(),
             "state": self.state(),
             "approved_at": self.record.map(|record| record.approved_at),

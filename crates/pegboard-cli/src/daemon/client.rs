@@ -8,6 +8,7 @@ use std::{
 use pegboard::{Builder, Config, Reply};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
+use tokio::time::timeout;
 
 use super::{
     dialer::{connect, has_ended},
@@ -89,7 +90,8 @@ impl RunningDaemon {
 
     /// A board whose servers are those of the daemon.
     pub(crate) fn board(&self, config: Config) -> Builder {
-        remote::board(config, self.socket.clone(), self.starter.clone())
+        let is_reloading = self.hello.applying.is_some();
+        remote::board(config, self.socket.clone(), self.starter.clone(), is_reloading)
     }
 
     /// The same for a program that serves clients. It lists servers that are slow or down as an earlier run has seen them.
@@ -102,9 +104,13 @@ impl RunningDaemon {
         }
     }
 
-    /// Whether nothing listens at its place any more.
+    /// Whether nothing listens at its place any more, or another daemon does.
     pub(crate) async fn has_ended(&self) -> bool {
-        connect(&self.socket).await.is_err_and(|error| has_ended(&error))
+        match timeout(STATUS_TIME, greet(&self.socket)).await {
+            Ok(Greeting::Nothing) => true,
+            Ok(Greeting::Daemon(daemon)) => daemon.pid() != self.pid(),
+            Ok(Greeting::Refused) | Err(_) => false,
+        }
     }
 
     /// The process id of the daemon.
@@ -115,6 +121,11 @@ impl RunningDaemon {
     /// The status of the daemon's board, or why there is none.
     pub(crate) async fn status(&self) -> Result<Value, String> {
         ask(&self.socket, "/local/status", STATUS_TIME).await
+    }
+
+    /// A link that signs one browser in to the dashboard, as `{"url": …}` or `{"error": …}`; or why there is no answer.
+    pub(crate) async fn dashboard_link(&self) -> Result<Value, String> {
+        ask(&self.socket, "/local/open", STATUS_TIME).await
     }
 
     /// What a server of the daemon wrote after the line with this number.
@@ -148,7 +159,7 @@ pub(super) async fn ask<T: DeserializeOwned>(socket: &Path, path: &str, limit: D
         let mut stream = connect(socket).await?;
         http::get(&mut stream, path).await
     };
-    match tokio::time::timeout(limit, asking).await {
+    match timeout(limit, asking).await {
         Ok(Ok(response)) if response.status == 200 => {
             serde_json::from_slice(&response.body).map_err(|error| error.to_string())
         }

@@ -41,13 +41,19 @@ impl<D: Dialer> Dialer for DaemonDialer<D> {
 }
 
 /// A dialer of the daemon's servers. The command has applied the rules of the config and asked for approval where a person must agree.
-pub(super) fn daemon_dialer(socket: PathBuf, starter: Option<Starter>) -> impl Dialer {
+///
+/// While the daemon `is_reloading`, a server that the reload changes is waited for.
+pub(super) fn daemon_dialer(socket: PathBuf, starter: Option<Starter>, is_reloading: bool) -> impl Dialer {
     let shared = Arc::new((socket, starter.map(|starter| (starter, Semaphore::new(1)))));
     DaemonDialer(dialer(move |context| {
         let shared = shared.clone();
         async move {
             let (socket, starter) = &*shared;
             let path = format!("/approved/mcp/{}", context.server());
+            if is_reloading {
+                // If it does not answer, the connection below says why.
+                let _ = settle(socket, context.server()).await;
+            }
             match (open(socket, &path).await, starter) {
                 (Err(error), Some((starter, turn))) if has_ended(&error) => {
                     // One at a time: each server of the board notices that the daemon has ended.
@@ -76,6 +82,13 @@ async fn restart(socket: &Path, path: &str, starter: &Starter) -> io::Result<Uni
             opened => return opened,
         }
     }
+}
+
+/// Waits until no reload of the daemon changes a server.
+async fn settle(socket: &Path, server: &str) -> io::Result<()> {
+    let mut stream = connect(socket).await?;
+    http::get(&mut stream, &format!("/local/settled/{server}")).await?;
+    Ok(())
 }
 
 /// Opens a stream of messages to the server at a path of the daemon.

@@ -3,8 +3,10 @@
 use std::{cmp::Ordering, io::IsTerminal as _, path::Path, time::Duration};
 
 use pegboard::deadline::Deadline;
+use tokio::time::Instant;
 
 use super::{
+    changeover::{Changeover, Step, tell_too_long},
     client::{Greeting, RunningDaemon, greet},
     dialer::connect,
     folder,
@@ -13,14 +15,14 @@ use super::{
     identity::{Identity, config_digest},
     lock::is_free,
     program_file::ProgramFile,
-    socket::{lock_path, socket_path},
-    start::Starter,
+    socket::{killed_serve, lock_path, socket_path},
+    start::{End, Starter},
     version_order,
     working_folder::{find_bound_to_folder, working_folder},
 };
 use crate::{
     cli::Global,
-    output::Output,
+    output::{self, Output},
     settings::{Settings, here, is_pending},
     signals::Signals,
 };
@@ -32,11 +34,11 @@ const HELLO_TIME: Duration = Duration::from_secs(10);
 /// How long a daemon may take to connect its servers after a sign-in.
 const SIGN_IN_TIME: Duration = Duration::from_secs(12);
 
-/// How long a daemon may take to start, and to end if another takes its place.
+/// How long a daemon may take to start, once its place is free.
 const START_TIME: Duration = Duration::from_secs(10);
 
-/// How long a command waits for a daemon that holds the place and does not listen: it starts or stops.
-const CHANGE_TIME: Duration = Duration::from_secs(1);
+/// How often a command starts a daemon that leaves the place to another one, which is gone when the command asks it.
+const STARTS: u32 = 3;
 
 /// How often a daemon that starts is looked for.
 const POLL: Duration = Duration::from_millis(5);
@@ -101,15 +103,27 @@ pub(crate) async fn find_or_start(
         DaemonState::Nothing if is_started_here(global, settings) => None,
         DaemonState::Nothing => return None,
     };
+    if let Err(error) = folder::open(true) {
+        // Programs start their servers where there is no place for a daemon, such as in a container, and need not be told each time.
+        if std::io::stderr().is_terminal() {
+            output.note(&format!("the servers are started without a daemon, each time: {error}"));
+        }
+        return None;
+    }
     let identity = Identity::for_command(global, settings);
+    let killed = folder::open(false)
+        .ok()
+        .and_then(|folder| killed_serve(&folder, &identity));
     let starter = Starter::new(global, settings, &identity, IDLE, true);
     let starter = starter.map_err(|error| error.to_string());
-    let starting = async { Some(async { start(&starter?, old, (CHANGE_TIME, limit)).await }.await) };
+    let starting = async { Some(async { start(&starter?, old, output, limit).await }.await) };
     let started = await_unless_interrupted(starting).await?;
     match started.and_then(|daemon| usable(daemon, settings)) {
         Ok(daemon) => {
-            if std::io::stderr().is_terminal() {
-                output.note(&tell_started(&daemon));
+            match killed {
+                Some(killed) => output.say(&output::warning(&tell_killed(killed, &daemon))),
+                None if std::io::stderr().is_terminal() => output.note(&tell_started(&daemon)),
+                None => {}
             }
             Some(daemon)
         }
@@ -123,6 +137,14 @@ pub(crate) async fn find_or_start(
 fn tell_started(daemon: &RunningDaemon) -> String {
     format!(
         "started the daemon (process {}), in which the servers stay for the next commands; `pegboard daemon stop` ends it",
+        daemon.pid()
+    )
+}
+
+fn tell_killed(serve: u32, daemon: &RunningDaemon) -> String {
+    format!(
+        "`pegboard serve` (process {serve}) is gone without having stopped, and nothing listens at its addresses; a daemon in the background \
+         (process {}) was started for the commands of this user",
         daemon.pid()
     )
 }
@@ -163,9 +185,17 @@ pub(crate) async fn find_or_start_lasting(
         output.note(&format!("the servers are started without a daemon: {problem}"));
         return None;
     }
-    let started = start(&starter, old, (START_TIME, limit)).await;
+    let killed = folder::open(false)
+        .ok()
+        .and_then(|folder| killed_serve(&folder, &identity));
+    let started = start(&starter, old, output, limit).await;
     match started.and_then(|daemon| usable(daemon, settings)) {
-        Ok(daemon) => Some(daemon.with_starter(starter)),
+        Ok(daemon) => {
+            if let Some(killed) = killed {
+                output.say(&output::warning(&tell_killed(killed, &daemon)));
+            }
+            Some(daemon.with_starter(starter))
+        }
         Err(why) => {
             output.note(&format!(
                 "the daemon did not start, so the servers are started without it: {why}"
@@ -180,48 +210,54 @@ pub(super) async fn start_anew(
     global: &Global,
     settings: &Settings,
     old: Option<&Hello>,
+    output: &Output,
     limit: Deadline,
 ) -> Result<RunningDaemon, String> {
     let identity = Identity::for_command(global, settings);
     let idle = old.and_then(|old| old.idle_ms).map_or(IDLE, Duration::from_millis);
     let starter = Starter::new(global, settings, &identity, idle, true).map_err(|error| error.to_string())?;
-    start(&starter, old.map(|old| old.pid), (START_TIME, limit)).await
+    start(&starter, old.map(|old| old.pid), output, limit).await
 }
 
 /// Starts a daemon, in place of the one with the process id `old` if there is one, and waits until it answers. One that is stopping at its place
-/// is waited for until `patience` is over. Fails with the reason.
-async fn start(
-    starter: &Starter,
-    old: Option<u32>,
-    (patience, limit): (Duration, Deadline),
-) -> Result<RunningDaemon, String> {
+/// is waited for. Fails with the reason.
+async fn start(starter: &Starter, old: Option<u32>, output: &Output, limit: Deadline) -> Result<RunningDaemon, String> {
     let folder = folder::open(true).map_err(|error| error.to_string())?;
     let (socket, lock) = (
         socket_path(&folder, starter.identity()),
         lock_path(&folder, starter.identity()),
     );
-    let mut starting = starter.start_in_place_of(old).map_err(|error| error.to_string())?;
+    let start = || starter.start_in_place_of(old).map_err(|error| error.to_string());
     let is_other = |daemon: &RunningDaemon| Some(daemon.pid()) != old;
-    let begun = tokio::time::Instant::now();
-    let answering = async {
-        loop {
-            match greet(&socket).await {
-                Greeting::Daemon(daemon) if is_other(&daemon) => return Ok(*daemon),
-                Greeting::Daemon(_) | Greeting::Refused => {}
-                Greeting::Nothing if starting.has_ended() => match greet(&socket).await {
-                    Greeting::Daemon(daemon) if is_other(&daemon) => return Ok(*daemon),
-                    _ => return Err(starting.problem()),
-                },
-                Greeting::Nothing if begun.elapsed() > patience && starting.waits_for(&lock) => {
-                    return Err("the one before is still stopping".to_owned());
-                }
-                Greeting::Nothing => {}
-            }
-            tokio::time::sleep(POLL).await;
+    let mut changeover = Changeover::new(&lock, output, limit);
+    let (mut starting, mut starts) = (start()?, 1);
+    let mut alone_since = Instant::now();
+    loop {
+        // Read first: what has ended by now may have left the place to a daemon that answers.
+        let end = starting.end();
+        let greeting = tokio::time::timeout(START_TIME.min(limit.remaining()), greet(&socket)).await;
+        if let Ok(Greeting::Daemon(daemon)) = greeting
+            && is_other(&daemon)
+        {
+            return Ok(*daemon);
         }
-    };
-    let answered = tokio::time::timeout(START_TIME.min(limit.remaining()), answering).await;
-    answered.unwrap_or_else(|_| Err("it does not answer".to_owned()))
+        if end == Some(End::Failed) {
+            return Err(starting.problem());
+        }
+        match changeover.step(Some(starting.process())).await {
+            Step::Waited => alone_since = Instant::now(),
+            Step::TooLong(holder) => return Err(tell_too_long(holder)),
+            Step::Free => match end {
+                // The other one has ended meanwhile.
+                Some(End::GaveWay) if starts < STARTS => (starting, starts) = (start()?, starts + 1),
+                Some(_) => return Err(starting.problem()),
+                None if alone_since.elapsed() >= START_TIME || limit.has_passed() => {
+                    return Err("it does not answer".to_owned());
+                }
+                None => tokio::time::sleep(POLL).await,
+            },
+        }
+    }
 }
 
 /// A daemon that this command has started, or why it must not use it.
@@ -241,28 +277,27 @@ async fn look(global: &Global, settings: &Settings, output: &Output, limit: Dead
     };
     let identity = Identity::for_command(global, settings);
     let socket = socket_path(&folder, &identity);
-    if !socket.exists() {
+    let lock = lock_path(&folder, &identity);
+    // One that starts or stops has its lock, with or without a socket.
+    if !socket.exists() && is_free(&lock) {
         return DaemonState::Nothing;
     }
-    let looking = async {
-        match greet(&socket).await {
-            Greeting::Daemon(daemon) => Some(compare(*daemon, settings, limit).await),
-            Greeting::Refused | Greeting::Nothing => None,
+    let looking = async { Some(look_at(&socket, &lock, settings, output, limit).await) };
+    let (daemon, difference) = match await_unless_interrupted(looking).await {
+        Some(Found::Daemon(found)) => *found,
+        Some(Found::Nothing) => return DaemonState::Nothing,
+        // A daemon answers no process of its own servers.
+        Some(Found::Refusing) | None => return DaemonState::Unusable,
+        Some(Found::Silent) => {
+            output.note("the daemon does not answer, so the servers are started without it");
+            return DaemonState::Unusable;
+        }
+        Some(Found::Changing(holder)) => {
+            let why = tell_too_long(holder);
+            output.note(&format!("the servers are started without a daemon: {why}"));
+            return DaemonState::Unusable;
         }
     };
-    let (daemon, difference) =
-        match tokio::time::timeout(HELLO_TIME.min(limit.remaining()), await_unless_interrupted(looking)).await {
-            Ok(Some(found)) => found,
-            // A daemon answers no process of its own servers.
-            Ok(None) if !is_free(&lock_path(&folder, &identity)) && connect(&socket).await.is_ok() => {
-                return DaemonState::Unusable;
-            }
-            Ok(None) => return DaemonState::Nothing,
-            Err(_) => {
-                output.note("the daemon does not answer, so the servers are started without it");
-                return DaemonState::Unusable;
-            }
-        };
     match difference {
         None => DaemonState::Daemon(daemon),
         Some(Difference::Outdated(_)) if daemon.hello.background => DaemonState::Outdated(daemon),
@@ -273,7 +308,45 @@ async fn look(global: &Global, settings: &Settings, output: &Output, limit: Dead
     }
 }
 
-/// The daemon, and why this command must not use it. It reads its files again if one was changed since and this command has read the change.
+/// What answers at the socket of a daemon.
+enum Found {
+    Daemon(Box<(RunningDaemon, Option<Difference>)>),
+    Nothing,
+    /// A daemon that does not answer this process.
+    Refusing,
+    /// Something that is connected and says nothing.
+    Silent,
+    /// The process with this id, which starts or stops for longer than a command waits.
+    Changing(u32),
+}
+
+/// Asks the daemon at a socket who it is. One that starts or stops is waited for, because it may have servers of the command.
+async fn look_at(socket: &Path, lock: &Path, settings: &Settings, output: &Output, limit: Deadline) -> Found {
+    let mut changeover = Changeover::new(lock, output, limit);
+    loop {
+        let asking = async {
+            match greet(socket).await {
+                Greeting::Daemon(daemon) => Ok(compare(*daemon, settings, limit).await),
+                Greeting::Refused => Err(Greeting::Refused),
+                Greeting::Nothing => Err(Greeting::Nothing),
+            }
+        };
+        match tokio::time::timeout(HELLO_TIME.min(limit.remaining()), asking).await {
+            Ok(Ok(found)) => return Found::Daemon(Box::new(found)),
+            Ok(Err(Greeting::Refused)) if !is_free(lock) && connect(socket).await.is_ok() => return Found::Refusing,
+            Ok(Err(Greeting::Refused)) => return Found::Nothing,
+            Err(_) => return Found::Silent,
+            Ok(Err(_)) => match changeover.step(None).await {
+                Step::Free => return Found::Nothing,
+                Step::Waited => {}
+                Step::TooLong(holder) => return Found::Changing(holder),
+            },
+        }
+    }
+}
+
+/// The daemon, and why this command must not use it. It reads its files again if one was changed since and this command has read the change. One
+/// that is applying the config of this command is used: servers that do not change are as they were, and the command waits for the others.
 async fn compare(daemon: RunningDaemon, settings: &Settings, limit: Deadline) -> (RunningDaemon, Option<Difference>) {
     let found = difference(&daemon.hello, settings);
     let (Some(Difference::Config), Some(read_at)) = (&found, daemon.hello.read_at) else {
@@ -308,7 +381,8 @@ fn difference(daemon: &Hello, settings: &Settings) -> Option<Difference> {
         let message = format!("the program of the daemon (process {pid}) was replaced");
         return Some(Difference::Outdated(message));
     }
-    if daemon.config != config_digest(&settings.loaded.config) {
+    let config = config_digest(&settings.loaded.config);
+    if daemon.config != config && daemon.applying.as_ref() != Some(&config) {
         return Some(Difference::Config);
     }
     if daemon.folder == here() {
@@ -347,7 +421,6 @@ fn is_started_here(global: &Global, settings: &Settings) -> bool {
         && settings.loaded.unreadable.is_empty()
         && settings.loaded.sources.iter().all(is_file)
         && !config.misconfigured.values().any(is_pending)
-        && folder::open(true).is_ok()
         && folder_problem(global, settings).is_none()
 }
 

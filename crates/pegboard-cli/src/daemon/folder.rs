@@ -32,7 +32,7 @@ impl fmt::Display for FolderError {
 /// to the user and no other user can enter it.
 pub(super) fn open(create: bool) -> Result<PathBuf, FolderError> {
     let folder = path().ok_or_else(|| FolderError::Missing("neither XDG_RUNTIME_DIR nor HOME is set".to_owned()))?;
-    if create {
+    if create && folder.symlink_metadata().is_err() {
         let created = DirBuilder::new().recursive(true).mode(0o700).create(&folder);
         created.map_err(|error| FolderError::Missing(format!("{} cannot be created: {error}", folder.display())))?;
     }
@@ -71,9 +71,9 @@ fn check(folder: &Path) -> Result<(), FolderError> {
 
 fn problem_of(found: &Metadata) -> Option<&'static str> {
     if found.is_symlink() {
-        Some("is a symbolic link")
+        Some("is a symbolic link; remove it, and the next command makes a folder")
     } else if !found.is_dir() {
-        Some("is no folder")
+        Some("is no folder; remove it, and the next command makes one")
     } else if found.uid() != user() {
         Some("belongs to another user")
     } else if found.mode() & 0o077 != 0 {

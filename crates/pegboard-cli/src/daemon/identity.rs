@@ -1,8 +1,11 @@
 //! [`Identity`]: which daemon a command belongs to.
 
-use std::{fmt, path::Path};
+use std::{collections::BTreeMap, fmt, path::Path};
 
-use pegboard::{Config, config::WithSecrets};
+use pegboard::{
+    Config, ServerName,
+    config::{ServerConfig, WithSecrets},
+};
 use sha2::{Digest as _, Sha256};
 
 use crate::{
@@ -62,11 +65,23 @@ impl fmt::Display for Identity {
 
 /// A digest of the servers of a config with all variables expanded. It differs if a command and a daemon read another file or have other
 /// values of variables.
-pub(crate) fn config_digest(config: &Config) -> String {
+pub(super) fn config_digest(config: &Config) -> String {
     let mut hash = Sha256::new();
     // A value that cannot be written as JSON is left out on both sides.
     hash.update(serde_json::to_vec(&WithSecrets::new(&config.servers)).unwrap_or_default());
     hex(&hash.finalize())
+}
+
+/// The digest of each server of a config, as [`config_digest`] has that of all.
+pub(super) type ServerDigests = BTreeMap<ServerName, String>;
+
+pub(super) fn server_digests(config: &Config) -> ServerDigests {
+    let digest = |server: &ServerConfig| {
+        let written = serde_json::to_vec(&WithSecrets::new(server)).unwrap_or_default();
+        hex(&Sha256::digest(written))
+    };
+    let servers = config.servers.iter();
+    servers.map(|(name, server)| (name.clone(), digest(server))).collect()
 }
 
 fn hex(bytes: &[u8]) -> String {

@@ -1,7 +1,7 @@
 //! [`Lock`]: the file by which a daemon is the only one of its identity. The kernel frees it when the process ends, however that happens.
 
 use std::{
-    fs::{File, OpenOptions},
+    fs::{File, Metadata, OpenOptions},
     io::{self, Read as _, Seek as _, Write as _},
     os::unix::fs::{MetadataExt as _, OpenOptionsExt as _},
     path::Path,
@@ -15,6 +15,7 @@ use rustix::{
 };
 
 use super::folder::user;
+use crate::exit::Exit;
 
 /// The longest text in a lock file.
 const MAX_TEXT: u64 = 64;
@@ -27,7 +28,7 @@ const BETWEEN_TRIES: Duration = Duration::from_millis(10);
 /// A locked file with the process id of its holder.
 #[derive(Debug)]
 pub(super) struct Lock {
-    #[expect(dead_code, reason = "held until the daemon ends")]
+    /// Locked until the daemon ends.
     file: File,
 }
 
@@ -39,9 +40,24 @@ pub(super) enum LockError {
     Io(io::Error),
 }
 
+/// Who holds a lock, as its file says.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Holder {
+    /// `pegboard serve`, which a user or a service manager has started.
+    Serve,
+    /// Any other process.
+    Other,
+}
+
+/// How a process in the background ends that leaves the place to another one.
+pub(super) const GAVE_WAY: Exit = Exit::Refused;
+
+/// What stands after the process id of a `pegboard serve`.
+const SERVE: &str = "serve";
+
 impl Lock {
     /// Locks the file, which is created if needed, and writes the id of this process into it.
-    pub(super) fn take(path: &Path) -> Result<Self, LockError> {
+    pub(super) fn take(path: &Path, holder_is: Holder) -> Result<Self, LockError> {
         let mut file = open(path).map_err(LockError::Io)?;
         let mut tries = 1;
         loop {
@@ -60,11 +76,45 @@ impl Lock {
         let write = || -> io::Result<()> {
             file.set_len(0)?;
             file.rewind()?;
-            writeln!(file, "{}", std::process::id())
+            match holder_is {
+                Holder::Serve => writeln!(file, "{} {SERVE}", std::process::id()),
+                Holder::Other => writeln!(file, "{}", std::process::id()),
+            }
         };
         let mut write = write;
         write().map_err(LockError::Io)?;
         Ok(Self { file })
+    }
+}
+
+impl Lock {
+    /// Whether the locked file is still the one at its path. Where it was removed, another process can lock a new one.
+    pub(super) fn is_at(&self, path: &Path) -> bool {
+        let ours = self.file.metadata().map(|found| FileId::from(&found));
+        ours.ok().is_some_and(|ours| FileId::at(path) == Some(ours))
+    }
+}
+
+/// What tells a file from any other that takes its path.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct FileId {
+    device: u64,
+    inode: u64,
+}
+
+impl FileId {
+    /// The file at a path, which is no link that is followed.
+    pub(super) fn at(path: &Path) -> Option<Self> {
+        Some(Self::from(&path.symlink_metadata().ok()?))
+    }
+}
+
+impl From<&Metadata> for FileId {
+    fn from(found: &Metadata) -> Self {
+        Self {
+            device: found.dev(),
+            inode: found.ino(),
+        }
     }
 }
 
@@ -106,10 +156,25 @@ fn open(path: &Path) -> io::Result<File> {
 }
 
 fn holder(file: &mut File) -> io::Result<Option<u32>> {
+    Ok(text(file)?.split_whitespace().next().and_then(|pid| pid.parse().ok()))
+}
+
+fn text(file: &mut File) -> io::Result<String> {
     let mut text = String::new();
     file.rewind()?;
     file.take(MAX_TEXT).read_to_string(&mut text)?;
-    Ok(text.trim().parse().ok())
+    Ok(text)
+}
+
+/// The `pegboard serve` that held a lock last, if it is free and no process has held it since.
+pub(super) fn last_serve(lock: &Path) -> Option<u32> {
+    if !is_free(lock) {
+        return None;
+    }
+    let text = text(&mut File::open(lock).ok()?).ok()?;
+    let mut words = text.split_whitespace();
+    let pid = words.next()?.parse().ok()?;
+    (words.next() == Some(SERVE)).then_some(pid)
 }
 
 fn has_ended(pid: u32) -> bool {
@@ -127,14 +192,28 @@ mod tests {
     fn a_lock_is_held_once_names_its_holder_and_is_free_afterwards() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("x.lock");
-        let lock = Lock::take(&path).unwrap();
+        let lock = Lock::take(&path, Holder::Other).unwrap();
         assert_eq!(path.metadata().unwrap().mode() & 0o777, 0o600);
-        match Lock::take(&path) {
+        match Lock::take(&path, Holder::Other) {
             Err(LockError::Held(pid)) => assert_eq!(pid, Some(std::process::id())),
             other => panic!("{other:?}"),
         }
         drop(lock);
-        Lock::take(&path).unwrap();
+        Lock::take(&path, Holder::Other).unwrap();
+    }
+
+    #[test]
+    fn a_serve_that_held_a_lock_is_known_until_another_process_holds_it() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("x.lock");
+        assert_eq!(last_serve(&path), None);
+        let lock = Lock::take(&path, Holder::Serve).unwrap();
+        assert_eq!(holder_of(&path), Some(std::process::id()));
+        assert_eq!(last_serve(&path), None, "it runs");
+        drop(lock);
+        assert_eq!(last_serve(&path), Some(std::process::id()));
+        drop(Lock::take(&path, Holder::Other).unwrap());
+        assert_eq!(last_serve(&path), None);
     }
 
     /// A process that was being started when the holder was killed keeps the lock for a moment.
@@ -144,14 +223,26 @@ mod tests {
         let path = folder.path().join("x.lock");
         let mut ended = std::process::Command::new("true").spawn().unwrap();
         ended.wait().unwrap();
-        let heir = Lock::take(&path).unwrap();
+        let heir = Lock::take(&path, Holder::Other).unwrap();
         std::fs::write(&path, format!("{}\n", ended.id())).unwrap();
         let freed = thread::spawn(move || {
             thread::sleep(BETWEEN_TRIES * 3);
             drop(heir);
         });
-        Lock::take(&path).unwrap();
+        Lock::take(&path, Holder::Other).unwrap();
         freed.join().unwrap();
+    }
+
+    #[test]
+    fn a_lock_notices_that_its_file_was_removed_or_replaced() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("x.lock");
+        let lock = Lock::take(&path, Holder::Other).unwrap();
+        assert!(lock.is_at(&path));
+        std::fs::remove_file(&path).unwrap();
+        assert!(!lock.is_at(&path));
+        let next = Lock::take(&path, Holder::Other).unwrap();
+        assert!(!lock.is_at(&path) && next.is_at(&path));
     }
 
     #[test]
@@ -160,8 +251,8 @@ mod tests {
         let (path, link) = (folder.path().join("x.lock"), folder.path().join("link"));
         std::fs::write(&path, "").unwrap();
         symlink(&path, &link).unwrap();
-        assert!(matches!(Lock::take(&link), Err(LockError::Io(_))));
+        assert!(matches!(Lock::take(&link, Holder::Other), Err(LockError::Io(_))));
         std::fs::set_permissions(&path, PermissionsExt::from_mode(0o666)).unwrap();
-        assert!(matches!(Lock::take(&path), Err(LockError::Io(_))));
+        assert!(matches!(Lock::take(&path, Holder::Other), Err(LockError::Io(_))));
     }
 }

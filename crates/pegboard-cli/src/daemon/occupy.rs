@@ -16,7 +16,7 @@ use super::{
     folder::{self, FolderError},
     identity::Identity,
     journal::Untold,
-    lock::{Lock, is_free},
+    lock::{GAVE_WAY, Holder, Lock, is_free},
     socket::{DaemonSocket, SocketError, socket_path},
     stop::{STOP_TIME, ask_to_end},
 };
@@ -45,6 +45,14 @@ pub(crate) enum Claim {
 }
 
 impl Claim {
+    /// What the lock says of the process.
+    fn holder(self) -> Holder {
+        match self {
+            Self::User => Holder::Serve,
+            Self::Background { .. } => Holder::Other,
+        }
+    }
+
     /// Whether another process takes the place, which this one leaves to it: that may be of a newer program.
     fn gives_way(self, identity: &Identity) -> bool {
         let Self::Background { replaces: None } = self else {
@@ -76,7 +84,7 @@ pub(crate) enum NotOccupied {
     Impossible(String),
 }
 
-/// Takes the place of the daemon with this identity. `tell` is told of a daemon that ends for this one.
+/// Becomes the daemon with this identity: takes its lock and its socket. Calls `tell` with a message if another daemon is ended for that.
 pub(crate) async fn occupy(identity: &Identity, claim: Claim, tell: impl Fn(String)) -> Result<Occupied, NotOccupied> {
     let until = Instant::now() + STOP_TIME;
     let mut succession = Succession::default();
@@ -85,14 +93,14 @@ pub(crate) async fn occupy(identity: &Identity, claim: Claim, tell: impl Fn(Stri
             tokio::time::sleep(POLL).await;
             continue;
         }
-        match DaemonSocket::take(identity) {
+        match DaemonSocket::take(identity, claim.holder()) {
             Ok((place, socket)) => return Ok(Occupied::new(place, socket)),
             Err(SocketError::Taken(holder))
                 if Instant::now() < until && succession.goes_on(identity, holder, claim, &tell).await =>
             {
                 tokio::time::sleep(POLL).await;
             }
-            Err(error) => return Err(error.into()),
+            Err(error) => return Err(NotOccupied::new(error, claim)),
         }
     }
 }
@@ -135,7 +143,7 @@ impl Succession {
             return false;
         };
         if self.turn.is_none() {
-            self.turn = Lock::take(&turn_path(&folder, identity)).ok();
+            self.turn = Lock::take(&turn_path(&folder, identity), Holder::Other).ok();
         }
         if self.turn.is_some() && ask_to_end(holder).is_ok() {
             self.asked = Some(holder);
@@ -147,8 +155,8 @@ impl Succession {
     }
 }
 
-impl From<SocketError> for NotOccupied {
-    fn from(error: SocketError) -> Self {
+impl NotOccupied {
+    fn new(error: SocketError, claim: Claim) -> Self {
         let refused = |message: String, hint: &str| {
             Self::Refused(Complaint {
                 message,
@@ -159,7 +167,15 @@ impl From<SocketError> for NotOccupied {
         match error {
             SocketError::Taken(holder) => {
                 let holder = holder.map_or_else(String::new, |pid| format!(": process {pid}"));
-                refused(format!("a daemon serves this config already{holder}"), TAKEN)
+                let message = format!("a daemon serves this config already{holder}");
+                match claim {
+                    Claim::User => refused(message, TAKEN),
+                    Claim::Background { .. } => Self::Refused(Complaint {
+                        message,
+                        hint: None,
+                        exit: GAVE_WAY,
+                    }),
+                }
             }
             SocketError::Folder(FolderError::Unsafe(why)) => {
                 refused(format!("the folder for the socket is not safe: {why}"), NO_SOCKET)

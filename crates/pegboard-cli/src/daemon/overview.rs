@@ -20,7 +20,7 @@ use super::{
     start::{log_of_socket, log_path},
     stop,
 };
-use crate::{cli::Global, settings::Settings};
+use crate::{cli::Global, output::Output, settings::Settings};
 
 /// The most files of the folder that are looked at.
 const MAX_FILES: usize = 1000;
@@ -116,13 +116,14 @@ pub(crate) async fn restart(
     global: &Global,
     settings: &Settings,
     old: Option<&FoundDaemon>,
+    output: &Output,
     limit: Deadline,
 ) -> Result<u32, String> {
     if let Some(stuck) = old.filter(|old| old.report.is_none()) {
         stuck.stop(limit.remaining()).await?;
     }
     let old = old.and_then(|old| old.report.as_ref()).map(|report| &report.hello);
-    start_anew(global, settings, old, limit)
+    start_anew(global, settings, old, output, limit)
         .await
         .map(|daemon| daemon.pid())
 }

@@ -8,9 +8,12 @@ use std::{
 
 use serde::{Deserialize, Serialize};
 
+use crate::output::serialize_path;
+
 /// A program's file, and what tells it from the one that takes its place.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct ProgramFile {
+    #[serde(serialize_with = "serialize_path")]
     pub(super) path: PathBuf,
     /// Its inode, length and time of change.
     stamp: String,

@@ -25,10 +25,10 @@ const RECONNECT: [Duration; 4] = [
 ];
 
 /// A board with the config's servers, each connected to the one of its name in the daemon. A daemon that has ended is started again if there
-/// is a starter.
-pub(super) fn board(mut config: Config, socket: PathBuf, starter: Option<Starter>) -> Builder {
+/// is a starter. While the daemon `is_reloading`, a server is connected when the reload has changed it.
+pub(super) fn board(mut config: Config, socket: PathBuf, starter: Option<Starter>, is_reloading: bool) -> Builder {
     adapt(&mut config);
-    let dialer: Arc<dyn Dialer> = Arc::new(daemon_dialer(socket, starter));
+    let dialer: Arc<dyn Dialer> = Arc::new(daemon_dialer(socket, starter, is_reloading));
     Pegboard::builder(config).stand_ins(move |_, _| dialer.clone())
 }
 

@@ -27,6 +27,12 @@ use super::{
 /// How long the servers may take that are asked for a tool. The command has just asked them.
 const REFUSAL_TIME: Duration = Duration::from_secs(2);
 
+/// How long a command waits for a reload that it asked for before it goes on beside it. Servers on this machine are mostly replaced within that time.
+const RELOAD_PATIENCE: Duration = Duration::from_millis(500);
+
+/// The longest that a command waits here for a server that a reload changes. The server's own limits pass earlier.
+const SETTLE_TIME: Duration = Duration::from_secs(60);
+
 /// The routes under `/local`. They answer only at the local socket.
 pub(crate) fn router(
     identified: Identified,
@@ -39,9 +45,22 @@ pub(crate) fn router(
     let report = async move || Json(report(&described, &counted, &monitor));
     let (reloaded, reloads) = (identified.clone(), daemon.reloads().clone());
     let reload = async move || {
-        // A config that cannot be applied leaves the one before in effect, which is what the command reads from the answer.
-        let _ = reloads.request().await;
+        let under_way = async {
+            tokio::time::sleep(RELOAD_PATIENCE).await;
+            reloaded.is_applying().await;
+        };
+        // A config that cannot be applied leaves the one before in effect, which is what the command reads from the answer. One whose servers take
+        // their time is named in the answer.
+        tokio::select! {
+            _ = reloads.request() => {}
+            () = under_way => {}
+        }
         Json(reloaded.hello())
+    };
+    let settling = identified.clone();
+    let settled = async move |Path(server): Path<String>| {
+        // The command is told by the server itself what it waits for then.
+        let _ = tokio::time::timeout(SETTLE_TIME, settling.settles(&server)).await;
     };
     let hello = async move || Json(identified.hello());
     let reported = daemon.clone();
@@ -67,6 +86,7 @@ pub(crate) fn router(
         .route("/local/hello", get(hello))
         .route("/local/daemon", get(report))
         .route("/local/reload", get(reload))
+        .route("/local/settled/{server}", get(settled))
         .route("/local/status", get(status))
         .route("/local/logs/{server}/{number}", get(logs))
         .route("/local/sign-ins", get(sign_ins))

@@ -2,7 +2,7 @@
 
 use std::{
     ffi::OsString,
-    io::{self, Read as _, Seek as _, SeekFrom},
+    io::{self, Read as _, Seek as _, SeekFrom, Write as _},
     path::{Path, PathBuf},
     process::{Command, ExitStatus, Stdio},
     time::Duration,
@@ -13,7 +13,7 @@ use tokio::sync::oneshot;
 use super::{
     detached::open_log,
     identity::Identity,
-    lock::holder_of,
+    lock::GAVE_WAY,
     working_folder::{project_file, working_folder},
 };
 use crate::{
@@ -38,6 +38,8 @@ pub(crate) struct Starter {
 pub(super) struct Starting {
     process: u32,
     end: oneshot::Receiver<io::Result<ExitStatus>>,
+    /// How it has ended, once that was read.
+    ended: Option<End>,
     log: PathBuf,
     /// The length of the log before.
     written: u64,
@@ -96,7 +98,10 @@ impl Starter {
             use std::os::unix::fs::DirBuilderExt as _;
             std::fs::DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
         }
-        let log = open_log(&self.log)?;
+        let log = open_log(&self.log).map_err(|error| {
+            let message = format!("its log {} cannot be opened: {error}", self.log.display());
+            io::Error::new(error.kind(), message)
+        })?;
         let written = log.metadata()?.len();
         let mut command = Command::new(&self.program);
         command.args(&self.args).current_dir(&self.folder);
@@ -113,30 +118,52 @@ impl Starter {
         Ok(Starting {
             process,
             end,
+            ended: None,
             log: self.log.clone(),
             written,
         })
     }
 }
 
+/// How a daemon has ended while it was starting.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum End {
+    /// It has left the place to another daemon.
+    GaveWay,
+    Failed,
+}
+
 impl Starting {
-    /// Whether it has ended again.
-    pub(super) fn has_ended(&mut self) -> bool {
-        !matches!(self.end.try_recv(), Err(oneshot::error::TryRecvError::Empty))
+    /// How it has ended again, if it has.
+    pub(super) fn end(&mut self) -> Option<End> {
+        if self.ended.is_none() {
+            self.ended = match self.end.try_recv() {
+                Err(oneshot::error::TryRecvError::Empty) => None,
+                Ok(Ok(status)) if status.code() == Some(GAVE_WAY as i32) => Some(End::GaveWay),
+                Ok(_) | Err(oneshot::error::TryRecvError::Closed) => Some(End::Failed),
+            };
+        }
+        self.ended
     }
 
-    /// Whether it waits for another process that holds this lock.
-    pub(super) fn waits_for(&self, lock: &Path) -> bool {
-        holder_of(lock).is_some_and(|holder| holder != self.process)
+    /// Its process id.
+    pub(super) fn process(&self) -> u32 {
+        self.process
     }
 
     /// Why it has not started, in one line.
     pub(super) fn problem(&self) -> String {
         let log = self.log.display();
-        match self.last_error() {
-            Some(error) => format!("{error}; its log is {log}"),
-            None => format!("its log is {log}"),
+        match (self.last_error(), self.check_log()) {
+            (Some(error), _) => format!("{error}; its log is {log}"),
+            (None, Err(error)) => format!("its log {log} cannot be written: {error}"),
+            (None, Ok(())) => format!("it has ended without a word; its log is {log}"),
         }
+    }
+
+    /// Fails if the log cannot be written, as on a full disk, so that it cannot have the reason.
+    fn check_log(&self) -> io::Result<()> {
+        open_log(&self.log)?.write_all(b"\n")
     }
 
     /// The first error that it has written.
@@ -146,9 +173,12 @@ impl Starting {
         let mut text = Vec::new();
         file.take(LAST_LINES).read_to_end(&mut text).ok()?;
         let text = String::from_utf8_lossy(&text);
-        text.lines()
-            .find_map(|line| line.strip_prefix("error: "))
-            .map(str::to_owned)
+        let errors = text.lines().filter_map(|line| {
+            // A line begins with its time, unless the journal has it.
+            let dated = line.split_once(' ').filter(|(time, _)| time.ends_with('Z'));
+            dated.map_or(line, |(_, rest)| rest).strip_prefix("error: ")
+        });
+        errors.map(str::to_owned).next()
     }
 }
 

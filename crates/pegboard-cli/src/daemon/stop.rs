@@ -4,7 +4,7 @@ use std::{io, path::Path, time::Duration};
 
 use rustix::process::{Pid, Signal, kill_process};
 
-use super::lock::holder_of;
+use super::{dialer::connect, lock::holder_of};
 
 /// How long a daemon may take to end: calls in flight have five seconds, then its servers are stopped.
 pub(super) const STOP_TIME: Duration = Duration::from_secs(20);
@@ -22,12 +22,21 @@ pub(super) fn ask_to_end(process: u32) -> io::Result<()> {
     Ok(kill_process(process, Signal::TERM)?)
 }
 
+/// Whether the daemon with this socket starts or ends: nothing listens there.
+async fn is_ending(socket: &Path) -> bool {
+    let is_refused = |error: &io::Error| error.kind() == io::ErrorKind::ConnectionRefused;
+    socket.exists() && connect(socket).await.is_err_and(|error| is_refused(&error))
+}
+
 /// Ends the daemon that holds a lock, and waits until it is gone. Fails with what is wrong.
 pub(super) async fn end(lock: &Path, process: u32, limit: Duration) -> Result<(), String> {
     if holder_of(lock) != Some(process) {
         return Ok(());
     }
-    ask_to_end(process).map_err(|error| format!("process {process} cannot be ended: {error}"))?;
+    // A second signal would cancel the calls in flight.
+    if !is_ending(&lock.with_extension("sock")).await {
+        ask_to_end(process).map_err(|error| format!("process {process} cannot be ended: {error}"))?;
+    }
     let limit = limit.min(STOP_TIME);
     let gone = async {
         while holder_of(lock) == Some(process) {

@@ -8,7 +8,7 @@ use std::{
 };
 
 use futures_util::{future::BoxFuture, stream::BoxStream};
-use pegboard::{Timestamp, mask::Masker};
+use pegboard::{Timestamp, mask::Masker, telemetry::Telemetry};
 use pegboard_base::sync::Mutex;
 use pegboard_gateway::{
     Answer, Client, Description, Event, Exchange, Filter, Notification, Request, RpcError, Service,
@@ -207,6 +207,10 @@ impl Service for Recorded {
             }));
             answer
         })
+    }
+
+    fn telemetry(&self) -> Option<Arc<dyn Telemetry>> {
+        self.service.telemetry()
     }
 
     fn on_notification(&self, client: &Arc<Client>, notification: Notification) {

@@ -14,7 +14,8 @@ pub(crate) fn board(mut config: Config) -> pegboard::Builder {
 
 /// A board for a command that contacts every server. It remembers across runs which protocol era each server speaks.
 pub(crate) fn whole_board(config: Config) -> pegboard::Builder {
-    lasting_board(with_lazy_start(config))
+    // Its result is on stdout.
+    lasting_board(with_lazy_start(config)).keeps_stdout()
 }
 
 /// The config of a command, which connects what it uses, also servers that wait to be connected.
@@ -79,6 +80,16 @@ pub(super) fn uses_keyring() -> bool {
 /// The folder of the pinned definitions. It is state and not cache: without it, changed definitions would count as new.
 pub(crate) fn pins_folder() -> Option<PathBuf> {
     state("pins")
+}
+
+/// The file with the key that seals the sessions of clients.
+pub(crate) fn gateway_key_file() -> Option<PathBuf> {
+    state("gateway.key")
+}
+
+/// The folder of the results of `pegboard torture`.
+pub(crate) fn torture_folder() -> Option<PathBuf> {
+    state("torture")
 }
 
 /// A folder of the user's state.

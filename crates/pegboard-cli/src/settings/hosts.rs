@@ -1,10 +1,10 @@
 //! The servers of hosts, which a run without a config uses after a person has agreed to start them.
 
-use std::{collections::BTreeSet, fmt::Write as _};
+use std::{collections::BTreeSet, fmt::Write as _, path::PathBuf};
 
 use pegboard::{
     Env, Format, Loaded, ServerName,
-    config::{Misconfigured, Source, TrustError, TrustStore},
+    config::{Misconfigured, ProjectFile, Source, TrustError, TrustStore},
 };
 use pegboard_base::secret::names_secret;
 use pegboard_hosts::{
@@ -13,14 +13,14 @@ use pegboard_hosts::{
     shorten_path, take_from_secret,
 };
 use serde_json::{Map, Value, json};
-use sha2::{Digest as _, Sha256};
 
-use super::{folder::here, secrets::secret_store};
+use super::{boards::set, folder::here, secrets::secret_store};
+use crate::output::path_text;
 
 /// How the names of approvals of hosts' servers begin, in the store of approvals.
 const APPROVAL: &str = "host-server:";
-/// What to do about servers that nobody has agreed to start.
-pub(crate) const AGREE_HINT: &str =
+/// What to do about servers that are not approved.
+pub(crate) const APPROVE_HINT: &str =
     "`pegboard init` puts them into a config of yours; `--trust` starts them this time; at a terminal you are asked";
 
 /// The servers that the hosts on this machine have. Their files are only read, and nothing is started. `None` if they have none.
@@ -30,15 +30,25 @@ pub(crate) fn hosts_found() -> Option<AvailableServers> {
     (!found.servers.is_empty()).then_some(found)
 }
 
+/// A server of a host that is not approved.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct PendingServer<'a> {
+    pub(crate) server: &'a AvailableServer,
+    /// What it starts or contacts.
+    pub(crate) review: Option<&'a ProjectFile>,
+    /// Whether it was approved before and has changed since.
+    pub(crate) has_changed: bool,
+}
+
 /// The servers of hosts in a run without a config.
 #[derive(Debug)]
 pub(crate) struct HostServers {
     found: AvailableServers,
-    /// The digest of each server as its host has it.
-    digests: Vec<String>,
-    /// The names of those that nobody has agreed to start.
+    /// What each server starts or contacts, as its host has it. `None` if it cannot be read.
+    reviews: Vec<Option<ProjectFile>>,
+    /// The names of those that are not approved.
     pending: BTreeSet<String>,
-    /// Those of them that have changed since somebody has.
+    /// Those of them that have changed since they were approved.
     changed: BTreeSet<String>,
 }
 
@@ -46,13 +56,17 @@ impl HostServers {
     /// Finds the servers and their approvals. With `is_trusted` all are approved for this run. `None` if no host has a server.
     pub(super) fn find(is_trusted: bool) -> Option<Self> {
         let mut found = hosts_found()?;
-        let digests: Vec<String> = found.servers.iter().map(digest).collect();
+        for server in &mut found.servers {
+            run_in_home(&mut server.settings);
+        }
+        let reviews: Vec<Option<ProjectFile>> = found.servers.iter().map(review).collect();
         let trust = TrustStore::user(&Env::process());
         let (mut pending, mut changed) = (BTreeSet::new(), BTreeSet::new());
-        for (server, digest) in found.servers.iter().zip(&digests) {
+        for (server, review) in found.servers.iter().zip(&reviews) {
             let is_off = server.settings.get("enabled") == Some(&Value::Bool(false));
             let record = trust.named(&approval(&server.name));
-            let is_approved = record.is_some_and(|record| record.sha256 == *digest);
+            let digest = review.as_ref().map(ProjectFile::digest);
+            let is_approved = record.is_some_and(|record| Some(record.sha256.as_str()) == digest);
             if is_off || is_trusted || is_approved {
                 continue;
             }
@@ -66,7 +80,7 @@ impl HostServers {
         }
         Some(Self {
             found,
-            digests,
+            reviews,
             pending,
             changed,
         })
@@ -88,7 +102,7 @@ impl HostServers {
         self.found.files().into_iter().map(config).collect()
     }
 
-    /// Adds the servers that nobody has agreed to start, which cannot be used, and takes lines out of problems: those are of no file.
+    /// Adds the servers that are not approved, which cannot be used. Removes line numbers from problems, because the servers are of no config file.
     pub(super) fn add_pending(&self, loaded: &mut Loaded) {
         for problem in &mut loaded.problems {
             problem.line = None;
@@ -102,36 +116,41 @@ impl HostServers {
                 .flat_map(|server| &mut server.problems);
             problems.for_each(|problem| *problem = problem.replace(&with_line, &without));
         }
-        for (server, _) in self.pending() {
+        for PendingServer { server, .. } in self.pending() {
             let Ok(name) = ServerName::parse(&server.name) else {
                 continue;
             };
             let mut held = Misconfigured::default();
-            held.why = format!(
-                "it is a server of {}, and nobody has agreed to start it",
-                server.source()
-            );
-            held.problems = vec![AGREE_HINT.to_owned()];
+            held.why = format!("it is a server of {} that is not approved to start", server.source());
+            held.problems = vec![APPROVE_HINT.to_owned()];
             held.pending_trust = Some(server.file.clone());
             held.transport = Some(transport(&server.settings));
             loaded.config.misconfigured.insert(name, held);
         }
     }
 
-    /// The servers that nobody has agreed to start, each with whether it has changed since somebody has.
-    pub(crate) fn pending(&self) -> impl Iterator<Item = (&AvailableServer, bool)> {
-        let servers = self.found.servers.iter();
-        let pending = servers.filter(|server| self.pending.contains(&server.name));
-        pending.map(|server| (server, self.changed.contains(&server.name)))
+    /// The servers that are not approved.
+    pub(crate) fn pending(&self) -> impl Iterator<Item = PendingServer<'_>> {
+        let servers = self.found.servers.iter().zip(&self.reviews);
+        let pending = servers.filter(|(server, _)| self.pending.contains(&server.name));
+        pending.map(|(server, review)| PendingServer {
+            server,
+            review: review.as_ref(),
+            has_changed: self.changed.contains(&server.name),
+        })
     }
 
     /// Stores that a person has agreed to start these servers as they are now.
     pub(crate) fn approve(&self, names: &[String]) -> Result<(), TrustError> {
-        let servers = self.found.servers.iter().zip(&self.digests);
+        let servers = self.found.servers.iter().zip(&self.reviews);
         let approved = servers.filter(|(server, _)| names.contains(&server.name));
-        let approved = approved.map(|(server, digest)| {
+        let approved = approved.filter_map(|(server, review)| {
             let description = json!({"hosts": server.source(), "target": server.target});
-            (approval(&server.name), digest.clone(), description)
+            Some((
+                approval(&server.name),
+                review.as_ref()?.digest().to_owned(),
+                description,
+            ))
         });
         TrustStore::user(&Env::process()).accept_named(approved.collect())
     }
@@ -155,7 +174,7 @@ impl HostServers {
         let servers = self.found.servers.iter().map(|server| {
             let hosts: Vec<&str> = server.hosts.iter().map(|host| host.id).collect();
             let document =
-                json!({"hosts": hosts, "file": server.file, "approved": !self.pending.contains(&server.name)});
+                json!({"hosts": hosts, "file": path_text(&server.file), "approved": !self.pending.contains(&server.name)});
             (server.name.clone(), document)
         });
         Value::Object(servers.collect())
@@ -167,7 +186,7 @@ impl HostServers {
             return;
         };
         document["target"] = json!(server.target);
-        document["origin"] = json!({"file": server.file, "line": null});
+        document["origin"] = json!({"file": path_text(&server.file), "line": null});
     }
 
     /// What is said before anything else.
@@ -186,11 +205,11 @@ impl HostServers {
         note
     }
 
-    /// The names of those of these servers that nobody has agreed to start, with their hosts.
+    /// The names of those of these servers that are not approved, with their hosts.
     pub(super) fn pending_names(&self, is_meant: impl Fn(&str) -> bool) -> Option<String> {
-        let pending = self.pending().filter(|(server, _)| is_meant(&server.name));
+        let pending = self.pending().filter(|pending| is_meant(&pending.server.name));
         let names: Vec<String> = pending
-            .map(|(server, _)| format!("{} ({})", server.name, server.source()))
+            .map(|PendingServer { server, .. }| format!("{} ({})", server.name, server.source()))
             .collect();
         (!names.is_empty()).then(|| names.join(", "))
     }
@@ -226,13 +245,22 @@ fn approval(name: &str) -> String {
     format!("{APPROVAL}{name}")
 }
 
-/// The digest of what a server runs or contacts, with all settings that its host gives it.
-fn digest(server: &AvailableServer) -> String {
-    let hash = Sha256::digest(Value::Object(server.settings.clone()).to_string());
-    hash.iter().fold(String::new(), |mut hex, byte| {
-        let _ = write!(hex, "{byte:02x}");
-        hex
-    })
+/// Has a server run in the home folder, unless its host says where: in the folder of the command, a program, a module or a package of that folder could
+/// take the place of the one that was approved.
+fn run_in_home(settings: &mut Map<String, Value>) {
+    if let Some(home) = set("HOME").filter(|_| settings.contains_key("command")) {
+        // However the folder is written, it is the same one.
+        let home: PathBuf = home.components().collect();
+        settings
+            .entry("cwd")
+            .or_insert_with(|| home.display().to_string().into());
+    }
+}
+
+/// What a server runs or contacts, with all settings that its host gives it and its environment file.
+fn review(server: &AvailableServer) -> Option<ProjectFile> {
+    let text = json!({"servers": {server.name.as_str(): server.settings}}).to_string();
+    ProjectFile::from_json(&text, &server.file, set("HOME").as_deref(), &Env::process()).ok()
 }
 
 /// Takes values from the user's secrets that the host's file takes from variables which are not set here.

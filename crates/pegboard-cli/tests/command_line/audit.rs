@@ -167,3 +167,29 @@ fn a_log_and_its_state_file_belong_together() {
     let json = home.run(&["audit", "verify", "-o", "json"]).ends_with(1).json();
     assert_eq!(json["broken"]["kind"], "log_missing");
 }
+
+#[test]
+fn show_reads_the_files_before_a_rotation_too() {
+    let home = Home::new();
+    let fake = FakeServer::new("fx").tool(Tool::new("t").read_only().answers_text("done"));
+    home.config(&format!(
+        "audit = {{ file = '../../audit/calls.jsonl', max_size = '4KiB' }}\n{}",
+        home.entry("fx", fake, "")
+    ));
+    for _ in 0..8 {
+        home.run(&["call", "fx.t"]).ends_with(0);
+    }
+    let older = fs::read_dir(home.path("audit")).unwrap().filter(|entry| {
+        let name = entry.as_ref().unwrap().file_name();
+        name.to_string_lossy().starts_with("calls.jsonl.")
+    });
+    assert!(older.count() > 0, "the log was rotated");
+    let shown = home.run(&["audit", "show", "-o", "json"]).ends_with(0).json();
+    let records = shown["records"].as_array().unwrap();
+    let calls = records.iter().filter(|record| record["event"] == "call");
+    assert_eq!(calls.count(), 8);
+    let times: Vec<&str> = records.iter().map(|record| record["at"].as_str().unwrap()).collect();
+    assert!(times.is_sorted(), "{times:?}");
+    let last = home.run(&["audit", "show", "--last", "3", "-o", "json"]).json();
+    assert_eq!(last["records"].as_array().unwrap()[..], records[records.len() - 3..]);
+}

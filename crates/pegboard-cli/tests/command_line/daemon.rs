@@ -384,7 +384,7 @@ fn hosts_that_start_at_once_share_one_daemon_which_ends_without_them() {
         .find(|path| path.extension().is_some_and(|end| end == "log"));
     let log = log.unwrap();
     assert_eq!(log.metadata().unwrap().permissions().mode() & 0o777, 0o600);
-    assert!(fs::read_to_string(log).unwrap().contains("so the daemon ends"));
+    assert!(fs::read_to_string(log).unwrap().contains("the gateway stops"));
 }
 
 #[test]

@@ -6,7 +6,7 @@ use std::{
     process::Command,
 };
 
-use pegboard_testkit::{FakeServer, Tool, is_alive};
+use pegboard_testkit::{FakeServer, Fault, Tool, When, is_alive};
 use serde_json::{Value, json};
 
 use super::{
@@ -19,45 +19,47 @@ fn fake() -> FakeServer {
     FakeServer::new("fx")
         .tool(Tool::new("read").read_only().answers_text("read it"))
         .tool(Tool::new("write").answers_text("wrote it"))
+        .tool(Tool::new("mute"))
+        .fault_on(When::tool("mute"), Fault::NeverAnswers)
 }
 
 /// A home on a machine of a person. Its daemons end with it.
-struct Desk(Home);
+pub(crate) struct Desk(pub(crate) Home);
 
 impl Desk {
     /// A home with the server `fx`, which has more settings.
-    fn new(more: &str) -> Self {
+    pub(crate) fn new(more: &str) -> Self {
         let home = Home::new();
         home.config(&home.entry("fx", fake(), &format!("stop_timeout = '200ms'\n{more}")));
         Self(home)
     }
 
-    fn command(&self, args: &[&str]) -> Command {
+    pub(crate) fn command(&self, args: &[&str]) -> Command {
         let mut command = self.0.pegboard(args);
         command.env_remove("CI");
         command
     }
 
-    fn run(&self, args: &[&str]) -> Ran {
+    pub(crate) fn run(&self, args: &[&str]) -> Ran {
         Ran::of(self.command(args))
     }
 
     /// The daemons that run, as `pegboard daemon status` shows them.
-    fn daemons(&self) -> Vec<Value> {
+    pub(crate) fn daemons(&self) -> Vec<Value> {
         let shown = self.run(&["daemon", "status", "-o", "json"]).ends_with(0).json();
         shown["daemons"].as_array().unwrap().clone()
     }
 
     /// The process id of the only daemon.
     #[track_caller]
-    fn pid(&self) -> u64 {
+    pub(crate) fn pid(&self) -> u64 {
         let daemons = self.daemons();
         assert_eq!(daemons.len(), 1, "{daemons:?}");
         daemons[0]["pid"].as_u64().unwrap()
     }
 
     /// How often `fx` was started.
-    fn starts(&self) -> usize {
+    pub(crate) fn starts(&self) -> usize {
         self.0.log("fx").spawned.len()
     }
 }
@@ -112,6 +114,27 @@ fn a_status_that_starts_the_daemon_starts_its_servers() {
     assert_eq!(status["servers"][0]["state"], "ready", "{status}");
     assert_eq!(status["daemon"]["pid"], desk.pid());
     assert_eq!(desk.starts(), 1);
+}
+
+#[test]
+fn doctor_asks_the_process_that_runs_instead_of_starting_a_second_one() {
+    let desk = Desk::new("");
+    desk.run(&["call", "fx.read"]).ends_with(0);
+    let checked = desk.run(&["doctor", "fx"]);
+    let pid = desk.0.log("fx").spawned[0];
+    checked
+        .ends_with(0)
+        .prints(&format!("it answers, as process {pid} of the daemon"))
+        .prints("3 tools");
+    assert_eq!(desk.starts(), 1, "{checked:?}");
+    desk.run(&["logs", "fx"]).ends_with(0);
+    desk.run(&["generate", "ts", "fx"]).ends_with(0).prints("read");
+    assert_eq!(desk.starts(), 1);
+    // A server that does not run is tried, and stopped again.
+    desk.run(&["daemon", "stop"]).ends_with(0);
+    desk.run(&["doctor", "fx"]).ends_with(0).prints("it answers");
+    assert_eq!(desk.starts(), 2);
+    desk.0.assert_gone("fx");
 }
 
 #[test]
@@ -350,4 +373,33 @@ fn a_daemon_in_the_background_ends_when_its_config_is_gone() {
     fs::remove_file(desk.0.path(".config/pegboard/pegboard.toml")).unwrap();
     until("the daemon ends", || !is_alive(pid));
     desk.0.assert_gone("fx");
+}
+
+#[test]
+fn a_serve_that_was_killed_is_named_when_a_daemon_is_started_in_its_place() {
+    let desk = Desk::new("");
+    let served = Served::start(&desk.0, &[]);
+    served.has_tool("fx__read");
+    let pid = served.pid();
+    served.signal("KILL");
+    served.code();
+    let ran = desk.run(&["status"]);
+    ran.ends_with(0)
+        .says(&format!(
+            "`pegboard serve` (process {pid}) is gone without having stopped"
+        ))
+        .says(&format!(
+            "a daemon in the background (process {}) was started",
+            desk.pid()
+        ));
+    let ran = desk.run(&["status"]);
+    assert!(!ran.err.contains("is gone"), "it was told: {}", ran.err);
+    // One that stops leaves nothing to tell, and neither does a daemon in the background that was killed.
+    desk.run(&["daemon", "stop"]).ends_with(0);
+    let served = Served::start(&desk.0, &[]);
+    served.has_tool("fx__read");
+    served.signal("TERM");
+    assert_eq!(served.code(), Some(0));
+    let ran = desk.run(&["status"]);
+    assert!(!ran.ends_with(0).err.contains("is gone"), "{}", ran.err);
 }

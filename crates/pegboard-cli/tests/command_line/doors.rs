@@ -107,10 +107,12 @@ fn what_commands_ask_their_daemon_is_served_at_the_local_socket_only() {
         "/local/hello",
         "/local/daemon",
         "/local/reload",
+        "/local/settled/fx",
         "/local/status",
         "/local/logs/fx/0",
         "/local/sign-ins",
         "/local/refusals/fx.nothing",
+        "/local/open",
     ] {
         let response = served.send("GET", path, &[("Authorization", &token)], "");
         assert_eq!((response.status, response.body.as_str()), (404, ""), "{path}");
@@ -160,6 +162,39 @@ fn another_user_of_the_machine_is_refused_everywhere() {
         "{requests:?} {}",
         String::from_utf8_lossy(&ran.stderr)
     );
+}
+
+#[test]
+fn another_user_of_the_machine_opens_no_page_and_follows_no_link() {
+    if !rustix::process::geteuid().is_root() {
+        return;
+    }
+    let home = home();
+    let served = Served::start(&home, &[]);
+    let opened = home.run(&["open", "--print"]).ends_with(0).out.trim().to_owned();
+    let (_, link) = opened.split_once(&served.address).unwrap();
+    let requests = [
+        "GET /ui/servers".to_owned(),
+        "GET /ui/live/servers".to_owned(),
+        "POST /ui/servers/fx/disable".to_owned(),
+        format!("GET {link}"),
+    ];
+    let ran = Command::new("python3")
+        .args(["-c", OTHER_USER, &served.address])
+        .args(&requests)
+        .output()
+        .unwrap();
+    let statuses = String::from_utf8(ran.stdout).unwrap();
+    let statuses: Vec<&str> = statuses.lines().collect();
+    // A page leads to the form for a token.
+    assert_eq!(
+        statuses,
+        ["303", "401", "401", "403"],
+        "{}",
+        String::from_utf8_lossy(&ran.stderr)
+    );
+    let of_user = served.send("GET", link, &[("Accept", "text/html"), ("Authorization", "")], "");
+    assert_eq!(of_user.status, 303, "the link is not used up: {of_user:?}");
 }
 
 /// A server that tries every door of its daemon, and writes down what each answers.

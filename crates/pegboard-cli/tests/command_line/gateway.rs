@@ -153,7 +153,14 @@ impl Served {
     }
 
     /// Requests that change what runs have the token of the user, unless the test names another one.
-    fn write_as(&self, method: &str, stream: &mut TcpStream, path: &str, headers: &[(&str, &str)], body: &str) {
+    pub(crate) fn write_as(
+        &self,
+        method: &str,
+        stream: &mut TcpStream,
+        path: &str,
+        headers: &[(&str, &str)],
+        body: &str,
+    ) {
         let mut head = format!(
             "{method} {path} HTTP/1.1\r\nContent-Length: {}\r\nConnection: close\r\n",
             body.len()

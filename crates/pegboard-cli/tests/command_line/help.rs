@@ -153,6 +153,7 @@ fn all_commands_and_options_are_listed_on_request() {
     Gateway        serve       Serve all tools at one MCP endpoint over HTTP
                    mcp         Serve all tools as one MCP server on stdio
                    daemon      Show, end or restart the daemon in which the servers run
+                   open        Open the dashboard in a browser
                    health      Check whether a running `serve` is alive, or ready
                    token       Make a token for a client of `serve`
     Write servers  generate    Write typed wrappers of a server's tools
@@ -213,7 +214,8 @@ fn the_help_of_call_says_how_arguments_are_given() {
     Arguments:
       <TOOL>         server.tool, server__tool, server tool, 'tool(a: 1)', or only
                      the tool's name
-      [ARGUMENT]...  Its arguments: key=text, key=@file, key:=json, or a text alone
+      [ARGUMENT]...  Its arguments: key=text, key=@file, key:=json, a text alone, or
+                     one JSON object
 
     Options:
           --json <OBJECT>       All arguments as JSON; @FILE reads a file, - stdin
@@ -221,7 +223,7 @@ fn the_help_of_call_says_how_arguments_are_given() {
           --meta <KEY=VALUE>    Send this in the request's _meta; may be repeated
       -y, --yes                 Agree to the call where a person must
           --max-result <SIZE>   Cut a long result to this size, such as 48KiB
-          --max-bytes <SIZE>    Take a result of up to this size; 8MiB without it
+          --max-bytes <SIZE>    Raise the limit for results, 8MiB, to this size
           --save <DIR>          Save images, audio and binary resources here
           --out <FILE>          Write the result to this file in place of stdout
           --no-images           Do not show images at the terminal

@@ -283,7 +283,52 @@ fn every_change_is_in_the_audit_log_with_who_asked_for_it() {
         ]
     );
     home.run(&["audit", "verify"]).ends_with(0);
-    home.run(&["audit", "show"]).ends_with(0).prints("reconnect refused");
+    let shown = home.run(&["audit", "show"]);
+    let rows: Vec<Vec<&str>> = shown
+        .ends_with(0)
+        .out
+        .lines()
+        .map(|row| row.split_whitespace().collect())
+        .collect();
+    let changes = rows.iter().filter(|row| row.contains(&"change"));
+    let who: Vec<&str> = changes.clone().take(3).map(|row| row[1]).collect();
+    assert_eq!(
+        (rows[0][1], who),
+        ("WHO", vec!["reader", "viewer", "admin"]),
+        "{}",
+        shown.out
+    );
+    assert!(
+        changes.clone().any(|row| row.ends_with(&["reconnect", "refused"])),
+        "{}",
+        shown.out
+    );
+}
+
+#[test]
+fn the_log_of_calls_shows_whose_they_were() {
+    let home = Home::new();
+    let fails = FakeServer::new("fx").tool(Tool::new("read").fails_with("it is private"));
+    let entry = home.entry("fx", fails, "");
+    let log = home.path("audit.jsonl");
+    home.config(&format!("audit = {log:?}\n{}{entry}", token("ann", "")));
+    let served = Served::start(&home, &["-v"]);
+    until("the call was made", || {
+        send(&served, "ann", "POST", "/api/v1/mcp/call", r#"{"name": "fx.read"}"#)
+            .body
+            .contains("it is private")
+    });
+    until("it is in the audit log", || {
+        let shown = home.run(&["audit", "show"]);
+        let is_it = |row: &str| row.contains(" ann ") && row.contains("fx.read") && row.contains("tool_error");
+        shown.ends_with(0).out.lines().any(is_it)
+    });
+    let told = served.err();
+    assert!(
+        told.lines()
+            .any(|line| line.contains("call failed") && line.contains("principal=ann")),
+        "{told}"
+    );
 }
 
 #[test]

@@ -147,6 +147,30 @@ async fn a_signal_cancels_the_call_over_every_network_transport() {
 }
 
 /// Ctrl-C at a terminal signals the whole foreground process group. The server is not in it, so the command must cancel the call.
+#[cfg(unix)]
+#[test]
+fn a_result_for_a_pipe_without_a_reader_is_given_up_after_a_signal_or_the_timeout() {
+    let home = Home::new();
+    home.config(&home.entry("fx", FakeServer::new("fx").tool(Tool::new("t").answers_text("a")), ""));
+    assert!(
+        Command::new("mkfifo")
+            .arg(home.path("pipe"))
+            .status()
+            .unwrap()
+            .success()
+    );
+    for name in ["INT", "TERM"] {
+        let child = start(&home, &["call", "fx.t", "--out", "pipe"]);
+        let calls = home.log("fx").count("tools/call");
+        until("the call has arrived", || home.log("fx").count("tools/call") > calls);
+        signal(&child, name);
+        Ran::end_of(child).ends_with(130);
+    }
+    home.run(&["call", "fx.t", "--out", "pipe", "--timeout", "2s"])
+        .ends_with(124)
+        .says("pipe is not written whole: the timeout passed");
+}
+
 #[cfg(target_os = "linux")]
 #[test]
 fn ctrl_c_at_a_terminal_reaches_the_server_as_a_cancelled_call_and_not_as_a_signal() {

@@ -6,6 +6,8 @@
 )]
 
 #[cfg(unix)]
+#[cfg(unix)]
+mod access_log;
 mod agents;
 mod approval;
 mod argument_order;
@@ -19,6 +21,8 @@ mod canary;
 mod config;
 #[cfg(unix)]
 mod daemon;
+#[cfg(target_os = "linux")]
+mod daemon_changeover;
 #[cfg(unix)]
 mod daemon_default;
 #[cfg(unix)]
@@ -33,6 +37,8 @@ mod daemon_kills;
 mod daemon_restarts;
 #[cfg(target_os = "linux")]
 mod daemon_terminal;
+mod dashboard;
+mod dashboard_browser;
 mod demo_server;
 mod docs;
 #[cfg(target_os = "linux")]
@@ -59,6 +65,7 @@ mod http_api;
 #[cfg(unix)]
 mod http_changes;
 mod interrupt;
+mod kept_sessions;
 #[cfg(unix)]
 mod logs;
 mod mask;
@@ -67,6 +74,10 @@ mod mcp;
 #[cfg(unix)]
 mod mcp_fates;
 mod messages;
+#[cfg(unix)]
+mod metrics;
+#[cfg(target_os = "linux")]
+mod monitoring;
 #[cfg(target_os = "linux")]
 mod openapi;
 mod pins;
@@ -82,6 +93,7 @@ mod questions;
 mod recording;
 #[cfg(unix)]
 mod reload_load;
+mod reloads;
 mod resources;
 #[cfg(unix)]
 mod result_settings;
@@ -91,6 +103,8 @@ mod screens;
 mod secrets;
 #[cfg(unix)]
 mod serve;
+#[cfg(unix)]
+mod serve_log;
 #[cfg(unix)]
 mod serve_oauth;
 #[cfg(unix)]
@@ -112,6 +126,8 @@ mod starts;
 mod status;
 #[cfg(unix)]
 mod stopped;
+#[cfg(unix)]
+mod telemetry;
 mod token;
 #[cfg(unix)]
 mod told_failures;

@@ -121,6 +121,11 @@ impl Terminal {
         self.keys.write_all(keys.as_bytes()).unwrap();
     }
 
+    /// The process id of the program.
+    pub(crate) fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
     /// Returns `true` if the terminal echoes what is typed.
     pub(crate) fn echoes(&self) -> bool {
         tcgetattr(&self.side).unwrap().local_modes.contains(LocalModes::ECHO)

@@ -98,15 +98,20 @@ fn names_and_values_are_checked_and_a_value_is_never_an_argument() {
 }
 
 #[test]
-fn without_a_keyring_and_a_key_file_nothing_is_stored_and_it_is_said_what_to_do() {
+fn without_a_keyring_a_secret_is_stored_in_a_file_only_if_that_is_asked_for() {
     let home = Home::new();
     let mut command = home.pegboard(&["secret", "set", "A"]);
     command.env("PEGBOARD_KEYRING", "off");
     Ran::of(command)
         .ends_with(3)
         .says("there is no keyring on this machine")
-        .says("PEGBOARD_TOKEN_KEY_FILE");
+        .says("--in-file");
     assert!(!home.path(".local/state/pegboard/secrets.json").exists());
+    let mut command = home.pegboard(&["secret", "set", "A", "--in-file"]);
+    command.env("PEGBOARD_KEYRING", "off");
+    Ran::fed(command, "s3cr3t")
+        .ends_with(0)
+        .prints("an encrypted file of yours");
 }
 
 #[test]
@@ -143,4 +148,55 @@ fn a_gateway_that_runs_takes_a_changed_secret_without_being_asked() {
         keeper.home.log("fx").spawned.len() > before
     });
     assert!(!served.err().contains("c4nary"), "{}", served.err());
+}
+
+#[cfg(target_os = "linux")]
+mod echo {
+    use super::{Command, Keeper, fs, until};
+    use crate::pty::Terminal;
+
+    /// The program at the question for a secret, with echo off.
+    fn asked(keeper: &Keeper) -> Terminal {
+        let variables = [
+            ("PEGBOARD_TOKEN_KEY_FILE", keeper.key.as_str()),
+            ("PEGBOARD_KEYRING", "off"),
+        ];
+        let terminal = Terminal::start_with(&keeper.home, &["secret", "set", "A"], &variables);
+        until("echo is off", || !terminal.echoes());
+        terminal
+    }
+
+    fn send(terminal: &Terminal, signal: &str) {
+        let sent = Command::new("kill")
+            .args([signal, &terminal.pid().to_string()])
+            .status();
+        assert!(sent.unwrap().success());
+    }
+
+    #[test]
+    fn a_terminal_echoes_again_after_every_signal_that_ends_the_question() {
+        let keeper = Keeper::new();
+        for (signal, code) in [("-HUP", 129), ("-QUIT", 131), ("-INT", 130), ("-TERM", 130)] {
+            let terminal = asked(&keeper);
+            send(&terminal, signal);
+            // It looks at the terminal too.
+            assert_eq!(terminal.ends().0, Some(code), "{signal}");
+        }
+    }
+
+    #[test]
+    fn a_terminal_echoes_while_the_question_is_stopped_and_not_when_it_goes_on() {
+        let keeper = Keeper::new();
+        let mut terminal = asked(&keeper);
+        send(&terminal, "-TSTP");
+        let stat = format!("/proc/{}/stat", terminal.pid());
+        until("it is stopped", || fs::read_to_string(&stat).unwrap().contains(") T "));
+        assert!(terminal.echoes());
+        send(&terminal, "-CONT");
+        until("echo is off", || !terminal.echoes());
+        terminal.types("s3cret\n");
+        let (code, shown) = terminal.ends();
+        assert_eq!(code, Some(0), "{shown}");
+        assert!(!shown.contains("s3cret"), "{shown}");
+    }
 }

@@ -3,7 +3,7 @@
 use std::{fs, net::TcpStream, time::Duration};
 
 use pegboard_testkit::{FakeServer, Fault, Tool, When};
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::{
     gateway::{Response, Served, initialize},
@@ -34,7 +34,7 @@ fn alice(more: &str) -> String {
 
 const ALICE: (&str, &str) = ("Authorization", "Bearer pgb_alice");
 
-fn call(tool: &str) -> serde_json::Value {
+fn call(tool: &str) -> Value {
     json!({"name": tool, "arguments": {}})
 }
 
@@ -90,6 +90,27 @@ fn beyond_loopback_it_does_not_start_without_tokens() {
         assert_eq!(ran.out, "");
     }
     assert!(!home.path("fx.log").exists(), "no server was started");
+}
+
+#[test]
+fn behind_a_proxy_it_does_not_start_without_tokens() {
+    for (url, more, is_served) in [
+        ("https://mcp.example.com", String::new(), false),
+        ("http://10.0.0.5:8080", String::new(), false),
+        ("http://localhost:8080", String::new(), true),
+        ("http://127.0.0.1:8080", String::new(), true),
+        ("https://mcp.example.com", alice(""), true),
+    ] {
+        let home = home(&format!("serve.public_url = '{url}'\n{more}"));
+        let ran = home.run(&["serve", "--listen", "0", "--timeout", "300ms"]);
+        match is_served {
+            true => ran.ends_with(124),
+            false => ran
+                .ends_with(2)
+                .says(&format!("everyone who reaches {url} could call every tool"))
+                .says("pegboard token new"),
+        };
+    }
 }
 
 #[test]
@@ -313,7 +334,8 @@ fn an_idle_session_ends_and_makes_room_for_another() {
         served.post("/mcp", &[], &hello).status == 200
     });
     let ping = json!({"jsonrpc": "2.0", "id": 3, "method": "ping"}).to_string();
-    assert_eq!(served.post("/mcp", &[("Mcp-Session-Id", session)], &ping).status, 404);
+    let back = served.post("/mcp", &[("Mcp-Session-Id", session)], &ping);
+    assert_eq!(back.status, 503, "it goes on when there is room again: {back:?}");
 }
 
 #[test]
@@ -394,7 +416,7 @@ fn a_token_with_a_view_reaches_that_view_only() {
     assert_eq!(home.log("fx").count("tools/call"), 0);
 }
 
-fn is_refused(message: &serde_json::Value) -> bool {
+fn is_refused(message: &Value) -> bool {
     message["result"]["isError"] == true || message.get("error").is_some()
 }
 
@@ -423,4 +445,44 @@ fn a_token_has_a_number_of_calls_at_once() {
     let second = served.ask("/mcp", &[ALICE], &session, "tools/call", &call("fx__read"));
     assert!(is_refused(&second), "{second}");
     assert_eq!(home.log("fx").count("tools/call"), 1);
+}
+
+#[test]
+fn each_line_of_the_log_has_its_time_and_is_an_object_for_programs_that_ask() {
+    let home = Home::new();
+    let dead = Fault::ExitsAtStart {
+        code: 1,
+        stderr: "no licence".to_owned(),
+    };
+    home.config(&home.entry("fx", FakeServer::new("fx").fault(dead), "start = 'eager'\n"));
+    let served = Served::start(&home, &["--no-socket", "--log-format", "json"]);
+    served.says("server.start_failed");
+    let text = served.err();
+    let lines = text
+        .lines()
+        .map(|line| serde_json::from_str::<Value>(line).expect(line));
+    let lines: Vec<Value> = lines.collect();
+    let failed = lines
+        .iter()
+        .find(|line| line["event"] == "server.start_failed")
+        .unwrap();
+    assert_eq!(
+        (&failed["level"], &failed["server"]),
+        (&"warning".into(), &"fx".into()),
+        "{failed}"
+    );
+    assert!(failed["error"].as_str().unwrap().contains("no licence"), "{failed}");
+    for line in &lines {
+        let time = line["time"].as_str().unwrap();
+        assert!(time.len() == 24 && time.ends_with('Z'), "{line}");
+        assert!(
+            line["message"]
+                .as_str()
+                .is_some_and(|message| !message.contains('\u{1b}')),
+            "{line}"
+        );
+    }
+    drop(served);
+    let served = Served::start(&home, &["--no-socket"]);
+    served.says("Z warning: server `fx`: the start failed");
 }

@@ -17,15 +17,19 @@ fn program() -> String {
     path.display().to_string()
 }
 
-/// Runs a command of Claude Code, which neither reports nor updates anything.
 fn claude(home: &Home, args: &[&str]) -> String {
+    run(&home.path(""), args)
+}
+
+/// Runs a command of Claude Code in a home folder. It neither reports nor updates anything.
+pub(crate) fn run(home: &Path, args: &[&str]) -> String {
     let mut command = Command::new(program());
     command
         .args(args)
-        .current_dir(home.path(""))
+        .current_dir(home)
         .env_clear()
         .env("PATH", "/usr/bin:/bin")
-        .env("HOME", home.path(""))
+        .env("HOME", home)
         .env("DISABLE_AUTOUPDATER", "1")
         .env("DISABLE_TELEMETRY", "1")
         .env("CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC", "1");

@@ -32,6 +32,8 @@ pub struct ForwardRequest<'a> {
     pub on_behalf: OnBehalf<'a>,
     /// Receives progress notifications, if the caller wants them.
     pub progress: Option<ProgressSink>,
+    /// Fields of `_meta` that stand for those of the client.
+    pub meta: &'a [(&'static str, String)],
 }
 
 impl Session {
@@ -47,7 +49,7 @@ impl Session {
             on_behalf: request.on_behalf,
             in_flight: self.register(request.on_behalf),
             progress: request.progress.map(progress),
-            meta: request.pass_on.params.map(meta).unwrap_or_default(),
+            meta: meta(request.pass_on.params, request.meta),
             as_task: false,
             pass_on: PassOn {
                 keeps_raw: true,
@@ -76,21 +78,32 @@ fn about(params: &RawValue) -> Option<String> {
     found
 }
 
-/// The client's fields of `_meta`, as JSON without braces. Fields that are reserved for the protocol are left out.
-fn meta(params: &RawValue) -> String {
+/// The client's fields of `_meta` with `own` ones in place of those of the same name, as JSON without braces. Fields that are reserved for the
+/// protocol are left out.
+fn meta(params: Option<&RawValue>, own: &[(&'static str, String)]) -> String {
     let mut out = Params::default();
-    pass_on::each_field(params, |key, value| {
+    // The state is part of the parent.
+    let is_own = |key: &str| {
+        let key = if key == "tracestate" { meta::TRACEPARENT } else { key };
+        own.iter().any(|(name, _)| *name == key)
+    };
+    let mut copy = |key: &str, value: &str| {
         if key == "_meta"
             && let Ok(meta) = serde_json::from_str::<&RawValue>(value)
         {
             pass_on::each_field(meta, |key, value| {
-                if !meta::is_reserved(key) {
+                if !meta::is_reserved(key) && !is_own(key) {
                     out.push_raw(key, value);
                 }
             });
         }
-    });
-    out.into_text()
+    };
+    if let Some(params) = params {
+        pass_on::each_field(params, &mut copy);
+    }
+    own.iter()
+        .fold(out, |out, (name, text)| out.with(name, text))
+        .into_text()
 }
 
 #[cfg(test)]
@@ -101,7 +114,10 @@ mod tests {
     fn the_clients_meta_is_passed_on_without_what_the_protocol_reserves() {
         let params = r#"{"uri":"a:\"b","_meta":{"progressToken":7,"traceparent":"00-x","io.modelcontextprotocol/logLevel":"info","x":{"y":[1]}}}"#;
         let params = RawValue::from_string(params.to_owned()).unwrap();
-        assert_eq!(meta(&params), r#""traceparent":"00-x","x":{"y":[1]}"#);
+        assert_eq!(meta(Some(&params), &[]), r#""traceparent":"00-x","x":{"y":[1]}"#);
+        let own = [("traceparent", "00-y".to_owned())];
+        assert_eq!(meta(Some(&params), &own), r#""x":{"y":[1]},"traceparent":"00-y""#);
+        assert_eq!(meta(None, &own), r#""traceparent":"00-y""#);
         assert_eq!(about(&params).as_deref(), Some("a:\"b"));
     }
 }

@@ -172,7 +172,7 @@ impl ByteBudget {
     }
 
     /// The total in bytes.
-    pub(crate) fn limit(&self) -> usize {
+    pub fn limit(&self) -> usize {
         self.0.units.load(Ordering::Relaxed) * UNIT
     }
 

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use crate::{
-    audit::AuditConfig,
+    audit::{AuditConfig, AuditTarget},
     expand::Env,
     fields::{TopTable, audit as fields, top},
     key::Table,
@@ -18,6 +18,19 @@ pub(crate) fn anchor(values: &mut Values, base: Option<&Path>, env: &Env<'_>, re
         return;
     };
     let (at, key) = (found.at, found.key.clone());
+    if let Setting::Table(table) = &found.setting {
+        let table = Table::<fields::In>::new(table);
+        // What is no target is reported with its syntax.
+        let goes_elsewhere = table.find(&fields::to).is_some() && table.set(&fields::to) != Some(AuditTarget::File);
+        match (goes_elsewhere, table.find(&fields::file)) {
+            (true, Some(file)) => {
+                let message = "an audit log goes to one place: remove `file` or `to`";
+                return report.error(file.at, &join(&key, fields::file.name), message);
+            }
+            (true, None) => return,
+            (false, _) => {}
+        }
+    }
     let text = match &mut found.setting {
         Setting::Text(text) => Some(text),
         Setting::Table(table) => match table.find_mut(&fields::file).map(|file| &mut file.setting) {
@@ -43,5 +56,9 @@ pub(crate) fn audit(values: TopTable<'_>) -> Option<AuditConfig> {
         Setting::Table(table) => Table::<fields::In>::new(table),
         _ => return None,
     };
+    let target = table.get(&fields::to);
+    if target != AuditTarget::File {
+        return Some(AuditConfig::to(target).overlay(table));
+    }
     Some(AuditConfig::new(&table.get(&fields::file)?.value).overlay(table))
 }

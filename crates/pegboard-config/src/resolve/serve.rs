@@ -10,26 +10,37 @@ use pegboard_base::timestamp::Timestamp;
 use super::{gateway, serve_oauth, views};
 use crate::{
     expand::Env,
-    fields::{TopTable, serve as fields, serve_tls, token, top},
+    fields::{TopTable, serve as fields, serve_telemetry, serve_tls, token, top},
     key::Table,
     problem::{Problem, Report, join},
     relative_path,
-    serve::{ServeConfig, ServeTls, TokenConfig, web_address::is_endpoint},
+    serve::{ServeConfig, ServeMetrics, ServeTelemetry, ServeTls, TokenConfig, access_log, web_address::is_endpoint},
     setting::{Setting, Values},
     view::ViewConfig,
 };
 
-/// Makes the paths of the certificate and its key absolute: they are relative to the file that sets them.
+/// Makes the paths of the access log, of the certificate and of its key absolute: they are relative to the file that sets them.
 pub(crate) fn anchor(values: &mut Values, base: Option<&Path>, env: &Env<'_>) {
-    if let Some(Setting::Table(table)) = values.find_mut(&top::serve).map(|found| &mut found.setting)
-        && let Some(Setting::Table(files)) = table.find_mut(&fields::tls).map(|found| &mut found.setting)
+    let Some(Setting::Table(table)) = values.find_mut(&top::serve).map(|found| &mut found.setting) else {
+        return;
+    };
+    let anchor = |setting: &mut Setting| {
+        if let Setting::Text(text) = setting
+            && !text.value.trim().is_empty()
+        {
+            let path = relative_path::resolve(&text.value, base, env);
+            text.value = path.to_string_lossy().into_owned();
+        }
+    };
+    if let Some(found) = table.find_mut(&fields::access_log)
+        && matches!(&found.setting, Setting::Text(text) if access_log::is_path(&text.value))
     {
+        anchor(&mut found.setting);
+    }
+    if let Some(Setting::Table(files)) = table.find_mut(&fields::tls).map(|found| &mut found.setting) {
         for field in [&*serve_tls::cert, &*serve_tls::key] {
-            if let Some(Setting::Text(text)) = files.find_mut(field).map(|found| &mut found.setting)
-                && !text.value.trim().is_empty()
-            {
-                let path = relative_path::resolve(&text.value, base, env);
-                text.value = path.to_string_lossy().into_owned();
+            if let Some(found) = files.find_mut(field) {
+                anchor(&mut found.setting);
             }
         }
     }
@@ -136,12 +147,32 @@ pub(crate) fn serve(values: TopTable<'_>, views: &BTreeMap<String, ViewConfig>) 
         tokens,
         unusable_tokens: unusable,
         oauth,
+        telemetry: telemetry(table),
+        metrics: metrics(table),
         ..ServeConfig::default().overlay(table)
     };
     if serve.listen.is_empty() {
         serve.listen = fields::listen.default();
     }
     (serve, problems)
+}
+
+/// Where telemetry is sent.
+fn telemetry(serve: Table<'_, fields::In>) -> ServeTelemetry {
+    let Some(table) = serve.table(&fields::telemetry) else {
+        return ServeTelemetry::default();
+    };
+    let headers = table.get(&serve_telemetry::headers).into_iter();
+    ServeTelemetry {
+        headers: headers.map(|(name, value)| (name, value.value.into())).collect(),
+        ..ServeTelemetry::default().overlay(table)
+    }
+}
+
+/// What the metrics count by name.
+fn metrics(serve: Table<'_, fields::In>) -> ServeMetrics {
+    let table = serve.table(&fields::metrics);
+    table.map_or_else(ServeMetrics::default, |table| ServeMetrics::default().overlay(table))
 }
 
 fn resolve_token(entry: Table<'_, token::In>, views: &BTreeMap<String, ViewConfig>) -> Option<TokenConfig> {

@@ -11,7 +11,7 @@ fn views_and_the_gateway_are_read_with_all_their_settings() {
          [views.coding]\ndescription = 'For editors.'\nservers = ['github', 'git*']\ntools = ['issues_*']\ndeny = ['*delete*']\n\
          budget = 4000\nnaming = 'dot'\napproval = 'writes'\nresult = {{ max_bytes = '64KiB' }}\n\
          [serve]\nlisten = ['127.0.0.1:8000', '[::1]:8000']\nhosts = ['gateway.example.com']\norigins = ['https://app.example.com']\n\
-         max_connections = 10\nmax_in_flight = 20\nmax_body = '1MiB'\nmax_sessions = 5\nsession_idle = '10m'\nallow_new_servers = true\nlinks_in_text = false\n\
+         max_connections = 10\nmax_in_flight = 20\nmax_body = '1MiB'\nmax_sessions = 5\nsession_idle = '10m'\nallow_new_servers = true\nlinks_in_text = false\ndashboard = false\ndashboard_calls = 'always'\n\
          [serve.tokens.ci]\nhash = 'sha256:{DIGEST}'\nview = 'coding'\nrate = '60/min'\nconcurrent = 4\nexpires = '2900-01-31T12:00:00Z'\nscopes = ['admin', 'read']\n\
          [serve.tls]\ncert = '/etc/gateway.pem'\nkey = '/etc/gateway.key'\n"
     ));
@@ -37,7 +37,8 @@ fn views_and_the_gateway_are_read_with_all_their_settings() {
     );
     assert_eq!(serve.max_in_flight, 20);
     assert_eq!(serve.session_idle.as_secs(), 600);
-    assert!(serve.allow_new_servers && !serve.links_in_text);
+    assert!(serve.allow_new_servers && !serve.links_in_text && !serve.dashboard);
+    assert_eq!(serve.dashboard_calls, DashboardCalls::Always);
     let token = &serve.tokens["ci"];
     assert_eq!(token.sha256.to_string(), DIGEST);
     assert_eq!(token.expires.unwrap().to_string(), "2900-01-31T12:00:00Z");

@@ -228,6 +228,8 @@ fn every_field_in_effect_changes_the_resolved_config() {
             Some("callback_path") => Some(json!("/zz")),
             Some("groups") => Some(json!([group])),
             Some("rate") => Some(json!("60/min")),
+            Some("to") => Some(json!("stdout")),
+            Some("ratio") => Some(json!("0.5")),
             Some("sha256") => Some(json!("0".repeat(64))),
             Some("state_key") => Some(json!("AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHv8=")),
             Some("expires") => Some(json!("2900-01-01T00:00:00Z")),

@@ -202,7 +202,13 @@ fn documented_defaults_of_the_audit_log_are_the_real_ones() {
 
 #[test]
 fn what_is_no_audit_log_is_a_problem() {
-    for audit in ["audit = { required = true }", "audit = ''", "audit = { file = '' }"] {
+    for audit in [
+        "audit = { required = true }",
+        "audit = ''",
+        "audit = { file = '' }",
+        "audit = { to = 'stdout', file = 'x' }",
+        "audit = { to = 'stderr' }",
+    ] {
         let loaded = Config::from_text(audit, Format::Toml, &env());
         assert_eq!(loaded.errors().count(), 1, "{audit}: {:?}", loaded.problems);
     }

@@ -25,17 +25,18 @@ use crate::reloads::{ReloadNote, ReloadState};
 /// The state of servers.
 #[derive(Debug, Serialize, JsonSchema)]
 #[schemars(rename = "Status")]
-pub(super) struct StatusDocument {
+#[non_exhaustive]
+pub struct StatusDocument {
     /// One row for each server, with the view or the principal that alone uses it, if any.
-    pub(super) servers: Vec<ServerStatus>,
+    pub servers: Vec<ServerStatus>,
     /// The queues that several servers share.
-    pub(super) queues: Vec<QueueStatus>,
+    pub queues: Vec<QueueStatus>,
     /// Whether every enabled server of the document is healthy.
-    pub(super) healthy: bool,
+    pub healthy: bool,
     /// Whether every required server of the board is ready.
-    pub(super) ready: bool,
+    pub ready: bool,
     /// Conditions that an operator should know about.
-    pub(super) warnings: Vec<WarningDocument>,
+    pub warnings: Vec<WarningDocument>,
 }
 
 /// Conditions that an operator should know about.
@@ -49,20 +50,21 @@ pub(super) struct WarningsDocument {
 /// A condition that an operator should know about.
 #[derive(Debug, Serialize, JsonSchema)]
 #[schemars(rename = "Warning")]
-pub(crate) struct WarningDocument {
+#[non_exhaustive]
+pub struct WarningDocument {
     /// A stable id for one category and server.
-    pub(super) id: String,
+    pub id: String,
     /// `mcp_health`, `definitions`, `config`, `not_connected`, `audit` or `journal`.
-    pub(super) category: &'static str,
+    pub category: &'static str,
     /// A one-line message.
-    pub(super) message: String,
+    pub message: String,
     /// Details.
-    pub(super) details: String,
+    pub details: String,
     /// The server that it is about.
-    pub(super) server: Option<ServerName>,
+    pub server: Option<ServerName>,
     /// Since when.
     #[schemars(with = "String")]
-    pub(super) created_at: Timestamp,
+    pub created_at: Timestamp,
 }
 
 impl From<Warning> for WarningDocument {
@@ -149,7 +151,7 @@ pub(super) struct ReloadedDocument {
 #[derive(Debug, Serialize, JsonSchema)]
 #[schemars(rename = "ReloadNote")]
 pub(crate) struct NoteDocument {
-    /// `server`, `restart` or `tokens`.
+    /// `server`, `restart`, `audit` or `tokens`.
     topic: &'static str,
     /// The server that it is about.
     server: Option<ServerName>,

@@ -63,7 +63,7 @@ async fn next(api: &ApiState, caller: &Caller, events: &mut Events) -> Option<Se
 
 /// Whether a caller sees an event: with the scope `admin` all of them, otherwise its own calls and the changes of servers. With a view only
 /// its own calls and the changes of the view's servers.
-fn is_seen(api: &ApiState, caller: &Caller, event: &Event) -> bool {
+pub(super) fn is_seen(api: &ApiState, caller: &Caller, event: &Event) -> bool {
     let is_admin = caller.scopes().contains(Scope::Admin);
     let of_principal = |principal: &Option<Principal>| is_admin || principal.as_ref() == caller.principal();
     let sees = |server: &ServerName| api.sees(caller, server.as_str());

@@ -141,8 +141,7 @@ impl Problem {
         self
     }
 
-    /// The detail, for tests.
-    #[cfg(test)]
+    /// What is wrong with the request.
     pub(crate) fn detail(&self) -> &str {
         &self.0.detail
     }

@@ -22,6 +22,8 @@ use super::{
     servers::document,
     state::ApiState,
 };
+use pegboard_base::log_event;
+
 use crate::reloads::ChangePermit;
 
 /// `PUT servers/{name}`: connects a server with the settings in the body, or without a body as the config has it.
@@ -233,7 +235,7 @@ async fn permit(api: &ApiState, name: &ServerName) -> Result<ChangePermit, Probl
 /// Leaves a trace of who changes what.
 fn log(caller: &Caller, change: &str, server: &ServerName) {
     let principal = caller.principal().map(tracing::field::display);
-    tracing::info!(change, %server, principal, "server changed over the API");
+    tracing::info!(name: log_event::SERVER_CHANGED, change, %server, principal, "server changed over the API");
 }
 
 fn check_known(api: &ApiState, caller: &Caller, name: &ServerName) -> Result<(), Problem> {

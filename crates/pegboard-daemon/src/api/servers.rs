@@ -47,7 +47,7 @@ pub(super) async fn warnings(State(api): State<Arc<ApiState>>, StatusReader(call
 
 /// The status of the whole board.
 pub(crate) fn status(board: &Pegboard, reloads: &Reloads) -> Value {
-    let status = board.status();
+    let status = board.status().without_call_texts();
     serde_json::json!(StatusDocument {
         warnings: all_warnings(&status, reloads),
         servers: status.servers,
@@ -77,7 +77,7 @@ fn unconnected_warnings(rows: &[ServerStatus], since: Timestamp) -> Vec<WarningD
 
 /// The status of the servers that a caller sees, or of one of them.
 pub(super) fn document(api: &ApiState, caller: &Caller, only: Option<&str>) -> StatusDocument {
-    let status = api.board.status();
+    let status = api.board.status().without_call_texts();
     let waits = SignInWaits::new(&api.board, api.sign_in_links.as_ref());
     let (mut healthy, ready) = (waits.is_healthy(&status), waits.is_ready(&api.board, &status));
     let BoardStatus {

@@ -85,7 +85,8 @@ impl ApiToolset {
             Some(name) => self.settings.views.get(name) == now.views.get(name),
             None => true,
         };
-        same_view && self.settings.serve.tokens == now.serve.tokens
+        let same_names = self.settings.naming == now.naming;
+        same_view && same_names && self.settings.serve.tokens == now.serve.tokens
     }
 }
 
@@ -102,7 +103,7 @@ fn view(board: &Pegboard, key: &Key, settings: &GatewaySettings) -> Result<View,
             (view, format!("api/view/{name}"))
         }
     };
-    let mut view = view.for_client().provider(key.provider).name(name);
+    let mut view = view.for_client().provider(key.provider).label(name.clone()).name(name);
     if key.purpose == Purpose::Listings {
         view = view.catalog_only();
     }

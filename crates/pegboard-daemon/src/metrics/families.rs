@@ -19,10 +19,18 @@ families! {
     REQUESTS = Counter "pegboard_http_requests_total" ["path", "status"] "HTTP responses, by path and class of status.";
     REFUSED = Counter "pegboard_http_refused_total" ["reason"] "HTTP requests that were refused before they were handled.";
     HTTP_IN_FLIGHT = Gauge "pegboard_http_requests_in_flight" [] "HTTP requests that are being handled. Streams on which a client only listens do not count.";
+    HTTP_IN_FLIGHT_LIMIT = Gauge "pegboard_http_requests_in_flight_limit" [] "The most HTTP requests that are handled at once (`max_in_flight`).";
     CONNECTIONS = Gauge "pegboard_http_connections_open" [] "Connections that are open.";
+    CONNECTIONS_LIMIT = Gauge "pegboard_http_connections_limit" [] "The most open connections (`max_connections`).";
     ACCEPTED = Counter "pegboard_http_connections_total" [] "Connections that were accepted.";
     UNDELIVERED = Counter "pegboard_http_undelivered_total" [] "Connections that were closed because their clients did not read what was sent.";
+    ACCESS_LOG_DROPPED = Counter "pegboard_access_log_dropped_total" [] "Lines of the access log that were not written, because too many waited or the file could not be written.";
     SESSIONS = Gauge "pegboard_http_sessions_open" [] "Sessions of legacy clients that are open.";
+    SESSIONS_LIMIT = Gauge "pegboard_http_sessions_limit" [] "The most sessions of legacy clients (`max_sessions`).";
+    SERVER_OPERATIONS = Histogram "mcp_server_operation_duration_seconds" ["mcp_method_name", "error_type", "network_transport", "mcp_protocol_version"] "Time from a request of a client to its response.";
+    CLIENT_OPERATIONS = Histogram "mcp_client_operation_duration_seconds" ["pegboard_server", "mcp_method_name", "error_type", "network_transport", "mcp_protocol_version"] "Time from a request to a server to its response; each attempt counts.";
+    EXPORTED = Counter "pegboard_telemetry_exported_total" ["signal"] "Spans, log records and points of metrics that the collector has taken.";
+    DROPPED = Counter "pegboard_telemetry_dropped_total" ["signal"] "Those that were not sent, or that the collector has refused.";
     RELOADS = Counter "pegboard_config_reloads_total" ["outcome"] "Reloads of the config: applied, or failed and changed nothing.";
     RELOAD_OK = Gauge "pegboard_config_last_reload_successful" [] "Whether the newest reload was applied.";
     APPLIED_AT = Gauge "pegboard_config_applied_timestamp_seconds" [] "When the config was last applied.";
@@ -31,6 +39,7 @@ families! {
     STARTED_AT = Gauge "process_start_time_seconds" [] "When the daemon was started.";
     MEMORY = Gauge "process_resident_memory_bytes" [] "Resident memory of the daemon, without its servers.";
     FILES = Gauge "process_open_fds" [] "Open file descriptors of the daemon.";
+    FILES_LIMIT = Gauge "process_max_fds" [] "The most open file descriptors of the daemon.";
 }
 
 #[cfg(test)]

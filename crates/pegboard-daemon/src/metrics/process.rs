@@ -15,6 +15,13 @@ pub(super) fn open_files() -> Option<u64> {
     Some((entries.count() as u64).saturating_sub(1))
 }
 
+/// The most open files; `None` where the system does not say, or has no limit.
+pub(super) fn max_open_files() -> Option<u64> {
+    let limits = std::fs::read_to_string("/proc/self/limits").ok()?;
+    let line = limits.lines().find_map(|line| line.strip_prefix("Max open files"))?;
+    line.split_whitespace().next()?.parse().ok()
+}
+
 #[cfg(all(test, target_os = "linux"))]
 mod tests {
     use super::*;
@@ -23,5 +30,6 @@ mod tests {
     fn the_system_says_something_sensible() {
         assert!(resident_bytes().unwrap() > 1 << 20);
         assert!(open_files().unwrap() >= 3);
+        assert!(max_open_files().unwrap() >= open_files().unwrap());
     }
 }

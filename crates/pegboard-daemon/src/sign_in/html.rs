@@ -14,6 +14,7 @@ use http::{
         X_FRAME_OPTIONS,
     },
 };
+use pegboard_base::visible_text::is_hidden;
 use sha2::{Digest as _, Sha256};
 
 /// Nothing is loaded, nothing runs, only our style counts, nothing frames the page, and forms go to this server only.
@@ -112,7 +113,7 @@ pub(super) fn escape(text: &str) -> String {
             '>' => escaped.push_str("&gt;"),
             '"' => escaped.push_str("&quot;"),
             '\'' => escaped.push_str("&#39;"),
-            hidden if is_hidden(hidden) => {
+            hidden if hidden.is_control() || is_hidden(hidden) => {
                 // Writing to a string cannot fail.
                 let _ = write!(escaped, "\\u{{{:x}}}", u32::from(hidden));
             }
@@ -120,14 +121,6 @@ pub(super) fn escape(text: &str) -> String {
         }
     }
     escaped
-}
-
-/// Control characters, marks that change the direction of text, and characters without width.
-fn is_hidden(character: char) -> bool {
-    character.is_control()
-        || matches!(character,
-            '\u{ad}' | '\u{61c}' | '\u{180e}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}'
-            | '\u{feff}' | '\u{fff9}'..='\u{fffb}' | '\u{e0000}'..='\u{e007f}')
 }
 
 #[cfg(test)]

@@ -111,6 +111,11 @@ impl Tokens {
         self.owner.as_ref().filter(|_| !self.required)
     }
 
+    /// The user that the gateway runs for, also where tokens are configured.
+    pub(crate) fn machine_owner(&self) -> Option<&Owner> {
+        self.owner.as_ref()
+    }
+
     /// Makes these the successors of `before`: what clients have open stays open if their token has the same rights now. Revokes the other
     /// tokens and returns their callers.
     pub(crate) fn inherit_from(&mut self, before: &Self) -> Vec<Caller> {

@@ -3,7 +3,7 @@
 use std::{collections::BTreeSet, sync::Arc};
 
 use futures_util::{FutureExt, future::BoxFuture, stream::BoxStream};
-use pegboard::{Pegboard, Toolset, catalog::Instructions};
+use pegboard::{Pegboard, Toolset, catalog::Instructions, telemetry::Telemetry};
 use pegboard_protocol::{capability::extension, code, method};
 use serde_json::{Map, Value, json};
 
@@ -248,6 +248,10 @@ impl Service for BoardEndpoint {
 
     fn handle(self: Arc<Self>, request: Request, exchange: Exchange) -> BoxFuture<'static, Answer> {
         Box::pin(async move { self.core.hand_over(self.answer(&request, &exchange).await) })
+    }
+
+    fn telemetry(&self) -> Option<Arc<dyn Telemetry>> {
+        self.core.board.telemetry().cloned()
     }
 
     fn on_notification(&self, client: &Arc<Client>, notification: Notification) {

@@ -95,6 +95,7 @@ impl ClientTools {
         let mut view = scope
             .view(board, client.caller())?
             .name(format!("{}#{number}", scope.label()))
+            .label(scope.label())
             .host(ClientHost::new(exchanges.clone()));
         if !matches!(scope, EndpointTarget::Approved(_)) {
             view = view.list_known();
@@ -169,7 +170,8 @@ impl ClientTools {
     pub(super) fn is_current(&self, board: &Pegboard, scope: &EndpointTarget, client: &Client) -> bool {
         let now = board.gateway_settings();
         let same_tokens = Arc::ptr_eq(&self.settings, &now) || self.settings.serve.tokens == now.serve.tokens;
-        same_tokens && self.limits == client.caller().limits() && scope.is_same(&self.settings, &now)
+        let same_names = self.settings.naming == now.naming;
+        same_tokens && same_names && self.limits == client.caller().limits() && scope.is_same(&self.settings, &now)
     }
 }
 

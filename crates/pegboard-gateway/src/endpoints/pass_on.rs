@@ -55,6 +55,7 @@ impl Core {
         let capabilities = tools.capabilities.convert(exchange.client());
         let id = tools.exchanges.request_id();
         let mut forwarding = Forwarding::new().capabilities(capabilities.json).id(&*id);
+        forwarding.parent = exchange.parent();
         if exchange.client().version().is_modern() {
             forwarding = forwarding.returns_input_requests();
         } else if capabilities.can_answer {

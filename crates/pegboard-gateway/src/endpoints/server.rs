@@ -12,6 +12,7 @@ use futures_util::{FutureExt, future::BoxFuture, stream::BoxStream};
 use pegboard::{
     Failure, Kind, Pegboard, ServerName, State,
     status::{Era, ServerDeclaration},
+    telemetry::Telemetry,
     toolset::Unavailable,
 };
 use pegboard_protocol::{capability::extension, meta, method};
@@ -262,6 +263,10 @@ impl Service for ServerEndpoint {
 
     fn handle(self: Arc<Self>, request: Request, exchange: Exchange) -> BoxFuture<'static, Answer> {
         Box::pin(async move { self.core.hand_over(self.answer(&request, &exchange).await) })
+    }
+
+    fn telemetry(&self) -> Option<Arc<dyn Telemetry>> {
+        self.core.board.telemetry().cloned()
     }
 
     fn on_notification(&self, client: &Arc<Client>, notification: Notification) {

@@ -30,7 +30,7 @@ use super::{
     scope::EndpointTarget,
     sign_in_offers::{Need, Offered},
 };
-use crate::protocol::{Answer, Exchange, Params, RawResult, Request, RpcError};
+use crate::protocol::{Answer, Exchange, Params, RawResult, Request, RpcError, TOOL_ERROR};
 
 /// How long a tool is waited for whose server is starting.
 const PATIENCE: std::time::Duration = std::time::Duration::from_secs(60);
@@ -62,6 +62,7 @@ impl Core {
             return Box::pin(self.or_sign_in_link(&tools, server.as_ref(), &request.method, answer, exchange)).await;
         }
         call = call.delivery(exchange.delivery());
+        call.parent = exchange.parent();
         let times = self.wants_times(&mut call);
         let capabilities = tools.capabilities.convert(exchange.client());
         let mut forwarding = Forwarding::new().capabilities(capabilities.json);
@@ -97,6 +98,7 @@ impl Core {
                 Offered::Page(error) => return Err(error),
                 Offered::Taken => {
                     let mut again = tool_call(&name, params)?.delivery(exchange.delivery());
+                    again.parent = exchange.parent();
                     // Questions of the server find the client by the id.
                     if let Some(id) = &id {
                         again.id.clone_from(id);
@@ -105,10 +107,14 @@ impl Core {
                 }
             }
         }
+        if let Forwarded::Failed(failure) = &forwarded {
+            exchange.note_failure(failure.kind.as_str());
+        }
         match forwarded {
             Forwarded::Result(result) if result.kind() == ResultKind::Complete => match result.is_error() {
                 true => lacking().map_or_else(
                     || {
+                        exchange.note_failure(TOOL_ERROR);
                         let has_type = result.has_result_type();
                         let mut result = complete(result);
                         if is_modern {

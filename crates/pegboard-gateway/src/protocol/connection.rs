@@ -17,6 +17,7 @@ use super::{
     early_end::EarlyEnd,
     endpoint::Endpoint,
     message::{self, Broken, Incoming, MAX_MESSAGE, Message, Request},
+    observed::Wire,
     outgoing::Outgoing,
     peer::{InFlight, Peer},
     running::{RunStep, Running},
@@ -34,19 +35,25 @@ pub(crate) struct Connection {
     peer: Arc<Peer>,
     tasks: TaskTracker,
     unread: UnreadRoom,
+    wire: Wire<'static>,
     /// Why new requests are refused; empty while they are taken.
     draining: OnceLock<EarlyEnd>,
 }
 
 impl Connection {
     /// Opens a connection. Returns it with the queue of messages for the wire, which ends when the connection is closed.
-    pub(crate) fn open(endpoint: &Arc<Endpoint>, caller: &Caller) -> (Self, mpsc::Receiver<Outgoing>) {
+    pub(crate) fn open(
+        endpoint: &Arc<Endpoint>,
+        caller: &Caller,
+        wire: Wire<'static>,
+    ) -> (Self, mpsc::Receiver<Outgoing>) {
         let (peer, outbox) = endpoint.open(caller);
         let connection = Self {
             endpoint: endpoint.clone(),
             peer,
             tasks: TaskTracker::new(),
             unread: UnreadRoom::new(endpoint.limits().unread),
+            wire,
             draining: OnceLock::new(),
         };
         (connection, outbox)
@@ -173,7 +180,7 @@ impl Connection {
             return Err(Outgoing::error(Some(&id), &why.error(false)));
         }
         self.endpoint
-            .start(&self.peer, request)
+            .start(&self.peer, request, self.wire)
             .map_err(|error| Outgoing::error(Some(&id), &error))
     }
 

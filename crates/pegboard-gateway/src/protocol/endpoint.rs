@@ -4,14 +4,14 @@ use std::{
     borrow::Cow,
     fmt,
     sync::{
-        Arc,
+        Arc, OnceLock,
         atomic::{AtomicBool, AtomicU8, Ordering},
     },
 };
 
 use bytes::Bytes;
 use futures_util::future::BoxFuture;
-use pegboard::Principal;
+use pegboard::{Principal, telemetry::Telemetry};
 use pegboard_protocol::{RpcError, code, method};
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
@@ -21,14 +21,17 @@ use super::{
     exchange::{self, Exchange, ExchangeState},
     handshake,
     json_fields::fields,
+    kept_session,
     limits::Limits,
     log_level::LogLevel,
     message::Request,
+    observed::{Observed, Wire, span_in_meta},
     outgoing::Outgoing,
     params::text,
     parked::{ParkedCalls, ParkedOrigin},
     peer::Peer,
     raw_result::RawResult,
+    request_info::RequestInfo,
     request_meta::RequestMeta,
     request_stream::{RequestStream, Wants},
     running::{Modern, Running, is_cacheable},
@@ -42,6 +45,8 @@ use crate::door::Caller;
 /// A service at one path, for all clients on all wires.
 pub(crate) struct Endpoint {
     service: Arc<dyn Service>,
+    /// Receives the spans of requests.
+    telemetry: Option<Arc<dyn Telemetry>>,
     sealer: Arc<EndpointSealer>,
     parked: Arc<ParkedCalls>,
     limits: Limits,
@@ -54,6 +59,7 @@ impl Endpoint {
     /// Creates an endpoint. `path` tells it apart from the others: what is sealed at one is of no use at another.
     pub(crate) fn new(path: &str, service: Arc<dyn Service>, sealer: Arc<Sealer>, limits: Limits) -> Arc<Self> {
         Arc::new(Self {
+            telemetry: service.telemetry(),
             service,
             sealer: Arc::new(EndpointSealer {
                 sealer,
@@ -73,6 +79,31 @@ impl Endpoint {
     /// Opens a legacy session or a bidirectional connection. The receiver yields the messages that belong to no request.
     pub(crate) fn open(&self, caller: &Caller) -> (Arc<Peer>, mpsc::Receiver<Outgoing>) {
         Peer::open(caller, self.service.clone(), self.parked.clone(), self.limits.clone())
+    }
+
+    /// What goes into the id of a session, so that its client can go on with it elsewhere. `id` is the secret part. `None` if the client has
+    /// said too much about itself.
+    pub(crate) fn seal_session(&self, peer: &Peer, id: &str) -> Option<String> {
+        let client = peer.client()?;
+        let kept = kept_session::write(&client, id)?;
+        self.sealer.seal(client.principal(), Purpose::Session, &kept).ok()
+    }
+
+    /// Opens a session again of which only its client knows: that of another process with the same key, or of this one before it was restarted
+    /// or the session was idle for long. `None` if the same caller has not opened it at this endpoint.
+    pub(crate) fn reopen(
+        &self,
+        caller: &Caller,
+        id: &str,
+        sealed: &str,
+    ) -> Option<(Arc<Peer>, mpsc::Receiver<Outgoing>)> {
+        let (Purpose::Session, kept) = self.sealer.open(caller.principal(), sealed).ok()? else {
+            return None;
+        };
+        let client = kept_session::read(&kept, id, caller)?;
+        let (peer, outbox) = self.open(caller);
+        peer.go_on(Arc::new(client));
+        Some((peer, outbox))
     }
 
     /// Cancels the calls of a principal that wait for answers of its clients, because its token was withdrawn.
@@ -97,24 +128,76 @@ impl Endpoint {
     }
 
     /// Starts a request of a session or connection, of whichever era it is.
-    pub(crate) fn start(&self, peer: &Arc<Peer>, request: Request) -> Result<Running, RpcError> {
+    pub(crate) fn start(&self, peer: &Arc<Peer>, request: Request, wire: Wire<'_>) -> Result<Running, RpcError> {
+        self.observe(request, wire, |request, info| {
+            self.start_unobserved(peer, request, info)
+        })
+    }
+
+    /// Starts a modern request that belongs to no connection.
+    pub(crate) fn start_modern(&self, caller: &Caller, request: Request, wire: Wire<'_>) -> Result<Running, RpcError> {
+        self.observe(request, wire, |request, info| {
+            self.start_modern_unobserved(caller, request, info)
+        })
+    }
+
+    /// Starts a request, which has a span if it is sampled.
+    fn observe(
+        &self,
+        mut request: Request,
+        wire: Wire<'_>,
+        start: impl FnOnce(Request, &RequestInfo) -> Result<Running, RpcError>,
+    ) -> Result<Running, RpcError> {
+        let begun = self
+            .telemetry
+            .as_ref()
+            .and_then(|telemetry| Observed::begin(telemetry, &request, wire));
+        let mut info = wire.info();
+        info.tag = info.tag.within(span_in_meta(&request.params).as_ref());
+        info.note_message(&request, begun.as_ref().and_then(|(observed, _)| observed.span()));
+        let observed = begun.map(|(observed, parent)| {
+            request.parent = parent;
+            observed
+        });
+        let started = {
+            let _entered = info.tag.enter();
+            start(request, &info)
+        };
+        match (started, observed) {
+            (Ok(running), Some(observed)) => Ok(running.observed_by(observed)),
+            (Ok(running), None) => Ok(running),
+            (Err(error), observed) => {
+                info.note_error(&error);
+                if let Some(observed) = observed {
+                    observed.fail(&error);
+                }
+                Err(error)
+            }
+        }
+    }
+
+    fn start_unobserved(&self, peer: &Arc<Peer>, request: Request, info: &RequestInfo) -> Result<Running, RpcError> {
         if &*request.method == method::INITIALIZE {
-            return self.initialize(peer, request);
+            return self.initialize(peer, request, info);
         }
         let meta = RequestMeta::read(&request.params);
         if meta.is_modern() || &*request.method == method::SERVER_DISCOVER {
             let (client, wants) = meta.into_modern_client(peer.caller())?;
             let client = self.authorize(Arc::new(client), &request)?;
-            return self.modern(client, wants, request, Some(peer));
+            return self.modern((client, wants), request, Some(peer), info);
         }
-        self.start_legacy(peer, meta, request)
+        self.start_legacy(peer, meta, request, info)
     }
 
-    /// Starts a modern request that belongs to no connection.
-    pub(crate) fn start_modern(&self, caller: &Caller, request: Request) -> Result<Running, RpcError> {
+    fn start_modern_unobserved(
+        &self,
+        caller: &Caller,
+        request: Request,
+        info: &RequestInfo,
+    ) -> Result<Running, RpcError> {
         let (client, wants) = RequestMeta::read(&request.params).into_modern_client(caller)?;
         let client = self.authorize(Arc::new(client), &request)?;
-        self.modern(client, wants, request, None)
+        self.modern((client, wants), request, None, info)
     }
 
     /// Returns the client if its scopes allow the request.
@@ -128,12 +211,12 @@ impl Endpoint {
         }
     }
 
-    fn initialize(&self, peer: &Arc<Peer>, request: Request) -> Result<Running, RpcError> {
+    fn initialize(&self, peer: &Arc<Peer>, request: Request, info: &RequestInfo) -> Result<Running, RpcError> {
         peer.check_registration(&request.id)?;
         let client = Arc::new(handshake::client(peer.caller(), &request.params)?);
         // Stored before the response is ready, so that a request right behind finds it.
         peer.set_client(client.clone());
-        let shared = self.new_exchange(client.clone(), Wants::default(), &request, Some(peer));
+        let shared = self.new_exchange((client.clone(), Wants::default()), &request, Some(peer), info);
         let entry = peer.register(&request.id, &shared)?;
         let service = self.service.clone();
         let work = async move {
@@ -143,7 +226,13 @@ impl Endpoint {
         Ok(Running::here(request.id, shared, Box::pin(work), None, Some(entry)).until(&self.halt))
     }
 
-    fn start_legacy(&self, peer: &Arc<Peer>, meta: RequestMeta, request: Request) -> Result<Running, RpcError> {
+    fn start_legacy(
+        &self,
+        peer: &Arc<Peer>,
+        meta: RequestMeta,
+        request: Request,
+        info: &RequestInfo,
+    ) -> Result<Running, RpcError> {
         let client = match (peer.client(), &*request.method) {
             (client, method::PING) => {
                 peer.check_registration(&request.id)?;
@@ -162,7 +251,7 @@ impl Endpoint {
             (Some(_), method::SUBSCRIPTIONS_LISTEN) => return Err(RpcError::method_not_found(&request.method)),
             (Some(client), _) => self.authorize(client, &request)?,
         };
-        let shared = self.new_exchange(client, meta.wants(peer.level()), &request, Some(peer));
+        let shared = self.new_exchange((client, meta.wants(peer.level())), &request, Some(peer), info);
         let entry = peer.register(&request.id, &shared)?;
         let (id, service, exchange) = (request.id.clone(), self.service.clone(), Exchange(shared.clone()));
         let work: BoxFuture<'static, Answer> = match &*request.method {
@@ -175,10 +264,10 @@ impl Endpoint {
 
     fn modern(
         &self,
-        client: Arc<Client>,
-        wants: Wants,
+        (client, wants): (Arc<Client>, Wants),
         request: Request,
         peer: Option<&Arc<Peer>>,
+        info: &RequestInfo,
     ) -> Result<Running, RpcError> {
         let modern = Modern {
             parked: self.parked.clone(),
@@ -191,7 +280,7 @@ impl Endpoint {
         {
             return self.resume(&client, wants, &parked, request, modern, peer);
         }
-        let shared = self.new_exchange(client, wants, &request, None);
+        let shared = self.new_exchange((client, wants), &request, None, info);
         if let Some(answers) = request.params.field("inputResponses") {
             shared.stream.give(answers_of(&answers).collect());
         }
@@ -224,6 +313,7 @@ impl Endpoint {
         match self.sealer.open(client.principal(), &state)? {
             (Purpose::ParkedCall, parked) => Ok(Some(parked)),
             (Purpose::Service, _) => Ok(None),
+            (Purpose::Session, _) => Err(RpcError::invalid_params("`requestState` is the id of a session")),
         }
     }
 
@@ -259,10 +349,10 @@ impl Endpoint {
     /// `peer` is the one that is asked questions: that of a legacy request.
     fn new_exchange(
         &self,
-        client: Arc<Client>,
-        wants: Wants,
+        (client, wants): (Arc<Client>, Wants),
         request: &Request,
         peer: Option<&Arc<Peer>>,
+        info: &RequestInfo,
     ) -> Arc<ExchangeState> {
         Arc::new(ExchangeState {
             client,
@@ -275,6 +365,9 @@ impl Endpoint {
                 false => exchange::UNKNOWN,
             }),
             is_listening: &*request.method == method::SUBSCRIPTIONS_LISTEN,
+            parent: request.parent.clone(),
+            info: info.clone(),
+            failure: OnceLock::new(),
         })
     }
 }

@@ -2,14 +2,14 @@
 
 use std::{
     sync::{
-        Arc,
+        Arc, OnceLock,
         atomic::{AtomicU8, Ordering},
     },
     time::Duration,
 };
 
 use bytes::{BufMut, Bytes, BytesMut};
-use pegboard::journal::Delivery;
+use pegboard::{journal::Delivery, telemetry::Parent};
 use pegboard_protocol::{RpcError, code, method::notification};
 use serde_json::{Map, Value};
 use tokio::time::timeout;
@@ -20,6 +20,7 @@ use super::{
     log_level::LogLevel,
     outgoing::{Outgoing, to_text},
     questions::{Asked, Questions},
+    request_info::RequestInfo,
     request_stream::RequestStream,
     sealer::{EndpointSealer, Purpose},
 };
@@ -42,6 +43,12 @@ pub(super) struct ExchangeState {
     pub(super) effect: AtomicU8,
     /// Whether the client only listens, so that the request never ends by itself.
     pub(super) is_listening: bool,
+    /// What calls are told of the trace of the request.
+    pub(super) parent: Parent,
+    /// What the log knows of the request.
+    pub(super) info: RequestInfo,
+    /// The kind of failure that the result tells of.
+    pub(super) failure: OnceLock<&'static str>,
 }
 
 /// The service does not say, so a request that was started may have taken effect.
@@ -141,6 +148,17 @@ impl Exchange {
         self.0.clone()
     }
 
+    /// The trace of the request, as a call for it carries it on.
+    pub(crate) fn parent(&self) -> Parent {
+        self.0.parent.clone()
+    }
+
+    /// Notes that the result tells of a failure.
+    pub(crate) fn note_failure(&self, kind: &'static str) {
+        // The first one decided about the result.
+        let _ = self.0.failure.set(kind);
+    }
+
     /// Whether the client was asked and has not come back yet.
     pub(crate) fn is_parked(&self) -> bool {
         self.0.stream.is_parked()
@@ -161,6 +179,9 @@ impl Exchange {
             question_time: Duration::ZERO,
             effect: AtomicU8::new(UNKNOWN),
             is_listening: false,
+            parent: Parent::Unknown,
+            info: RequestInfo::default(),
+            failure: OnceLock::new(),
         }))
     }
 
@@ -208,7 +229,9 @@ impl Exchange {
     pub fn unseal(&self, sealed: &str) -> Result<Vec<u8>, RpcError> {
         match self.0.sealer.open(self.0.client.principal(), sealed)? {
             (Purpose::Service, state) => Ok(state),
-            (Purpose::ParkedCall, _) => Err(RpcError::invalid_params("`requestState` belongs to another request")),
+            (Purpose::ParkedCall | Purpose::Session, _) => {
+                Err(RpcError::invalid_params("`requestState` belongs to another request"))
+            }
         }
     }
 }

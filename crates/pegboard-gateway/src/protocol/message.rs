@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
+use pegboard::telemetry::Parent;
 use pegboard_base::json_scan::Scan;
 use pegboard_protocol::{RequestId, RpcError, code, rpc::Envelope};
 use serde::Deserialize;
@@ -48,6 +49,8 @@ pub struct Request {
     /// The headers that repeat arguments of a tool, decoded, by their names in lower case after `Mcp-Param-`. `None` where requests have no such
     /// headers.
     pub(crate) mirrored: Option<Arc<Vec<(String, String)>>>,
+    /// What is known of its trace.
+    pub(crate) parent: Parent,
 }
 
 /// A notification of a client.
@@ -111,6 +114,7 @@ fn read_request(bytes: &Bytes) -> Option<Request> {
         method: method?,
         params: params.unwrap_or_default(),
         mirrored: None,
+        parent: Parent::Unknown,
     })
 }
 
@@ -151,6 +155,7 @@ fn parse_one(whole: &Bytes, text: &[u8]) -> Result<Message, Broken> {
             method,
             params,
             mirrored: None,
+            parent: Parent::Unknown,
         }),
         None => Message::Notification(Notification { method, params }),
     })

@@ -357,10 +357,10 @@ impl ParkedCall {
 
 /// Runs the work of a parked call, and keeps its outcome until a request takes it.
 async fn drive(work: BoxFuture<'static, Answer>, call: Arc<ParkedCall>, calls: Weak<ParkedCalls>) {
-    let work = AssertUnwindSafe(work).catch_unwind();
+    let mut work = std::pin::pin!(AssertUnwindSafe(work).catch_unwind());
     let outcome = tokio::select! {
         biased;
-        outcome = work => Some(outcome.unwrap_or_else(|_| Err(rpc_errors::panic_error(call.shared.may_have_executed())))),
+        outcome = call.shared.info.tag.during(work.as_mut()) => Some(outcome.unwrap_or_else(|_| Err(rpc_errors::panic_error(call.shared.may_have_executed())))),
         () = call.expired() => None,
     };
     if let Some(outcome) = outcome {

@@ -177,6 +177,20 @@ impl Peer {
         drop(ended);
     }
 
+    /// Takes the client of a handshake with another process. What that one has asked is not answered here, and what has changed meanwhile is
+    /// not known, so the client is told to list again.
+    pub(super) fn go_on(&self, client: Arc<Client>) {
+        self.questions.number_apart();
+        self.set_client(client);
+        self.send_events();
+        for event in [Event::ToolsChanged, Event::ResourcesChanged, Event::PromptsChanged] {
+            // The outbox is empty.
+            if let Some(message) = events::for_legacy(event, None) {
+                let _ = self.outbox().try_send(message);
+            }
+        }
+    }
+
     pub(super) fn client(&self) -> Option<Arc<Client>> {
         self.state.lock().client.clone()
     }

@@ -46,6 +46,17 @@ impl Questions {
         }
     }
 
+    /// Numbers the questions from somewhere else on, so that a late answer to a question of an earlier process answers none of these. Clients
+    /// may read an id as a floating-point number.
+    pub(super) fn number_apart(&self) {
+        let mut random = [0; 4];
+        // Without random numbers there are no session ids either.
+        if getrandom::fill(&mut random).is_ok() {
+            let first = (u64::from(u32::from_ne_bytes(random)) + 1) << 20;
+            self.last_id.store(first, Ordering::Relaxed);
+        }
+    }
+
     pub(super) fn ask(self: &Arc<Self>) -> Result<Asked, RpcError> {
         let (sender, outcome) = oneshot::channel();
         let mut open = self.open.lock();

@@ -22,6 +22,7 @@ use tokio::time::{Sleep, sleep};
 use super::{
     early_end::EarlyEnd,
     exchange::ExchangeState,
+    observed::Observed,
     outgoing::Outgoing,
     params::Params,
     parked::{ParkedCall, ParkedCalls, ParkedOrigin},
@@ -61,6 +62,8 @@ pub(crate) struct Running {
     together: Option<Pin<Box<Sleep>>>,
     /// Set when the server gives requests no more time.
     halt: Option<Arc<AtomicBool>>,
+    /// Its span and its duration, if anything receives them.
+    observed: Option<Box<Observed>>,
 }
 
 enum Work {
@@ -92,6 +95,7 @@ impl Running {
             has_started: false,
             together: None,
             halt: None,
+            observed: None,
         }
     }
 
@@ -113,6 +117,7 @@ impl Running {
             has_started: false,
             together: None,
             halt: None,
+            observed: None,
         }
     }
 
@@ -128,7 +133,19 @@ impl Running {
             has_started: true,
             together: None,
             halt: None,
+            observed: None,
         }
+    }
+
+    /// Reports its end.
+    #[must_use]
+    pub(super) fn observed_by(mut self, mut observed: Observed) -> Self {
+        if let Some(shared) = &self.shared {
+            observed.set_version(shared.client.version());
+        }
+        // Boxed, so that requests without one do not carry its size.
+        self.observed = Some(Box::new(observed));
+        self
     }
 
     /// Answers with an error once `halt` is set.
@@ -244,6 +261,8 @@ impl Running {
     }
 
     fn poll_work(&mut self, context: &mut Context<'_>) {
+        let _request = self.shared.as_ref().map(|shared| shared.info.tag.enter());
+        let _entered = self.observed.as_ref().and_then(|observed| observed.enter());
         let outcome = match &mut self.work {
             Work::Here(work) => match catch_unwind(AssertUnwindSafe(|| work.as_mut().poll(context))) {
                 Ok(Poll::Pending) => return,
@@ -284,6 +303,20 @@ impl Running {
     fn respond(&mut self) -> RunStep {
         // The id is free again before the client sees the response.
         self.entry = None;
+        let shared = self.shared.as_ref();
+        let failure = shared.and_then(|shared| shared.failure.get().copied());
+        if let (Some(shared), Some(outcome)) = (shared, &self.outcome) {
+            match outcome {
+                Ok(_) => failure.into_iter().for_each(|kind| shared.info.note_failure(kind)),
+                Err(error) => shared.info.note_error(error),
+            }
+        }
+        if let (Some(observed), Some(outcome)) = (self.observed.take(), &self.outcome) {
+            match outcome {
+                Ok(_) => observed.succeed(failure),
+                Err(error) => observed.fail(error),
+            }
+        }
         let response = self.outcome.take().map(|outcome| match (outcome, &self.modern) {
             (Err(error), _) => Outgoing::error(Some(&self.id), &error),
             (Ok(result), None) => Outgoing::result(&self.id, &result, false),
@@ -296,17 +329,22 @@ impl Running {
     }
 
     fn stop(&mut self) {
+        let _request = self.shared.as_ref().map(|shared| shared.info.tag.enter());
         if let (Work::Here(_), Some(shared)) = (&self.work, &self.shared) {
             // A question that is open is then cancelled on the general stream, because this one ends.
             shared.stream.mute();
         }
         self.end_work();
         self.entry = None;
+        self.observed = None;
     }
 
     fn end_work(&mut self) {
-        if let Work::Parked(call, calls) = mem::replace(&mut self.work, Work::Over) {
-            calls.remove(&call);
+        match mem::replace(&mut self.work, Work::Over) {
+            Work::Parked(call, calls) => calls.remove(&call),
+            // A call that is dropped says so.
+            Work::Here(work) => drop(work),
+            Work::Over => {}
         }
     }
 }

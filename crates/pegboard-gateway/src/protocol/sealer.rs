@@ -22,6 +22,8 @@ pub(super) enum Purpose {
     ParkedCall = 1,
     /// Whatever a service keeps there, such as a server's own state.
     Service = 2,
+    /// What the handshake of a session has settled.
+    Session = 3,
 }
 
 /// Encrypts and authenticates with a key of this process, or with one that several processes share.
@@ -118,6 +120,7 @@ impl EndpointSealer {
         let purpose = match purpose {
             1 => Purpose::ParkedCall,
             2 => Purpose::Service,
+            3 => Purpose::Session,
             _ => return Err(refused()),
         };
         Ok((purpose, bytes.to_vec()))

@@ -3,6 +3,7 @@
 use std::{sync::Arc, time::Duration};
 
 use futures_util::{future::BoxFuture, stream::BoxStream};
+use pegboard::telemetry::Telemetry;
 use pegboard_protocol::RpcError;
 use serde_json::{Map, Value};
 
@@ -37,6 +38,11 @@ pub trait Service: Send + Sync + 'static {
     /// Takes note of a request that was refused because the client's token lacks a scope. `why` is what the client is told.
     fn note_refusal(&self, client: &Arc<Client>, request: &Request, why: &str) {
         let _ = (client, request, why);
+    }
+
+    /// What receives the spans of requests, if anything does.
+    fn telemetry(&self) -> Option<Arc<dyn Telemetry>> {
+        None
     }
 
     /// Streams events that belong to no request. A legacy client gets them on its general stream, a modern one on the stream of

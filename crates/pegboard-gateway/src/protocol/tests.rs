@@ -19,7 +19,8 @@ use serde_json::{Value, json};
 use tokio::{sync::mpsc, time::timeout};
 
 use super::{
-    Endpoint, Limits, Message, Outgoing, Peer, Request, RpcError, RunStep, Running, Sealer, message::Incoming, parse,
+    Endpoint, Limits, Message, Outgoing, Peer, Request, RpcError, RunStep, Running, Sealer, Wire, message::Incoming,
+    parse,
 };
 use crate::door::Caller;
 use service::TestService;
@@ -140,7 +141,7 @@ fn caller(principal: Option<&str>) -> Caller {
 
 impl Rig {
     fn modern(&self, principal: Option<&str>, request: Request) -> Result<Running, RpcError> {
-        self.endpoint.start_modern(&caller(principal), request)
+        self.endpoint.start_modern(&caller(principal), request, Wire::Pipe)
     }
 
     fn connect(&self) -> Session {
@@ -167,7 +168,7 @@ impl Rig {
 
 impl Session {
     fn start(&self, request: Request) -> Result<Running, RpcError> {
-        self.endpoint.start(&self.peer, request)
+        self.endpoint.start(&self.peer, request, Wire::Pipe)
     }
 
     fn tell(&self, method: &str, params: Value) {

@@ -22,14 +22,14 @@ use tokio_util::sync::CancellationToken;
 use super::{
     activity::{Activity, Busy, IDLE_TIME},
     direct::{DirectConnection, DirectEnd},
-    listeners::{Arrival, ClientStream},
+    listeners::{Arrival, ClientStream, ConnectedClient},
     request_head::MAX_HEAD,
     rewound_stream::RewoundStream,
-    site::Site,
+    site::{ClientAddress, Site},
     tls,
     watched_stream::WatchedStream,
 };
-use crate::{door::TcpPeer, wire::ResponseBody};
+use crate::wire::ResponseBody;
 
 /// What is read ahead. A head of [`MAX_HEAD`] fits; hyper refuses one that is longer than this by a part that depends on the network.
 const BUFFER: usize = MAX_HEAD;
@@ -48,14 +48,21 @@ pub(super) async fn serve<S: ClientStream>(
     let open = site.traffic.count_connection(arrival.process());
     let first = closing.run_until_cancelled(timeout(IDLE_TIME, stream.has_input()));
     if matches!(first.await, Some(Ok(true))) {
-        let peer = stream.peer().filter(|_| site.door.load().tokens.owner().is_some());
+        let peer = stream
+            .peer()
+            .filter(|_| site.door.load().tokens.machine_owner().is_some());
+        let client = ConnectedClient {
+            arrival,
+            peer,
+            address: site.access_log.as_ref().and_then(|_| stream.address()),
+        };
         // Boxed, so that a connection without a request has no room for a parser and buffers.
         match site.tls.load_full().filter(|_| arrival == Arrival::Network) {
-            None => Box::pin(serve_requests(stream, (arrival, peer), site, closing)).await,
+            None => Box::pin(serve_requests(stream, client, site, closing)).await,
             Some(tls) => {
                 let accepted = Box::pin(tls::accept(stream.into_tcp(), tls));
                 if let Some(Some(stream)) = closing.run_until_cancelled(accepted).await {
-                    Box::pin(serve_requests(stream, (arrival, peer), site, closing)).await;
+                    Box::pin(serve_requests(stream, client, site, closing)).await;
                 }
             }
         }
@@ -63,18 +70,13 @@ pub(super) async fn serve<S: ClientStream>(
     drop((open, permit));
 }
 
-async fn serve_requests<S>(
-    stream: S,
-    (arrival, peer): (Arrival, Option<TcpPeer>),
-    site: Arc<Site>,
-    closing: CancellationToken,
-) where
+async fn serve_requests<S>(stream: S, client: ConnectedClient, site: Arc<Site>, closing: CancellationToken)
+where
     S: AsyncRead + AsyncWrite + Send + Unpin + 'static,
 {
     let activity = Activity::new();
     let stream = WatchedStream::new(stream, activity.clone(), site.clone());
-    let from = (arrival, peer.clone());
-    let mut direct = DirectConnection::new(stream, from, site.clone(), activity.clone(), closing.clone());
+    let mut direct = DirectConnection::new(stream, client.clone(), site.clone(), activity.clone(), closing.clone());
     let ended = {
         let mut serving = pin!(direct.serve());
         until_expired(&activity, &site, &closing, |cx, _| serving.as_mut().poll(cx)).await
@@ -82,7 +84,7 @@ async fn serve_requests<S>(
     let served = match ended {
         Some(DirectEnd::OtherRequest) => {
             let stream = RewoundStream::new(direct.into_rest());
-            Box::pin(serve_any_requests(stream, (arrival, peer), &activity, &site, closing)).await
+            Box::pin(serve_any_requests(stream, client, &activity, &site, closing)).await
         }
         // A client that did not read was counted where that was found.
         Some(DirectEnd::Closed) => return,
@@ -101,7 +103,7 @@ async fn serve_requests<S>(
 /// Serves requests of any kind.
 async fn serve_any_requests<S>(
     stream: S,
-    (arrival, peer): (Arrival, Option<TcpPeer>),
+    client: ConnectedClient,
     activity: &Arc<Activity>,
     site: &Arc<Site>,
     closing: CancellationToken,
@@ -111,9 +113,13 @@ where
 {
     let service = service_fn(|mut request: Request<Incoming>| {
         let (site, busy) = (site.clone(), activity.begin());
-        if let Some(peer) = &peer {
+        if let Some(peer) = &client.peer {
             request.extensions_mut().insert(peer.clone());
         }
+        if let Some(address) = client.address {
+            request.extensions_mut().insert(ClientAddress(address));
+        }
+        let arrival = client.arrival;
         async move {
             let response = site.handle(request, arrival).await;
             Ok::<_, Infallible>(response.map(|body| SentBody { body, busy }))

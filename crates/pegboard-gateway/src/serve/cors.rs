@@ -36,7 +36,7 @@ pub(super) fn allow(origin: HeaderValue, response: &mut HttpResponse) {
     headers.insert(ACCESS_CONTROL_ALLOW_ORIGIN, origin);
     headers.insert(
         ACCESS_CONTROL_EXPOSE_HEADERS,
-        HeaderValue::from_static("mcp-session-id, retry-after, www-authenticate"),
+        HeaderValue::from_static("mcp-session-id, retry-after, www-authenticate, x-request-id"),
     );
     headers.append(VARY, HeaderValue::from_static("origin"));
 }

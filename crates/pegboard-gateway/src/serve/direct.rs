@@ -9,15 +9,16 @@ mod response_head;
 
 use std::{
     pin::pin,
-    sync::Arc,
+    sync::{Arc, atomic::Ordering},
     task::{Context, Poll},
     time::Duration,
 };
 
 use bytes::Bytes;
 use futures_util::future::BoxFuture;
-use http::StatusCode;
+use http::{StatusCode, request::Parts};
 use http_body::Body;
+use pegboard::telemetry::RequestTag;
 use tokio::{
     io::{AsyncRead, AsyncWrite},
     time::timeout,
@@ -27,14 +28,15 @@ use tokio_util::sync::CancellationToken;
 use super::{
     activity::Activity,
     halt::Halt,
-    listeners::Arrival,
+    listeners::ConnectedClient,
+    request_id,
     routes::Route,
     site::{Admission, Site, stopping},
     traffic::PathLabel,
 };
 use crate::{
-    door::TcpPeer,
-    wire::{HttpResponse, ResponseBody, problem},
+    protocol::RequestInfo,
+    wire::{AccessEntry, HttpResponse, ResponseBody, keep_entry, problem},
 };
 use client_io::{ClientIo, Gone};
 use post_head::{Lengths, Parsed, PostHead};
@@ -63,8 +65,7 @@ const MAX_KNOWN: usize = 4;
 pub(super) struct DirectConnection<S> {
     io: ClientIo<S>,
     site: Arc<Site>,
-    arrival: Arrival,
-    peer: Option<TcpPeer>,
+    client: ConnectedClient,
     activity: Arc<Activity>,
     closing: CancellationToken,
     known: Vec<KnownHead>,
@@ -121,7 +122,7 @@ pub(super) enum DirectEnd {
 impl<S: AsyncRead + AsyncWrite + Unpin> DirectConnection<S> {
     pub(super) fn new(
         stream: S,
-        (arrival, peer): (Arrival, Option<TcpPeer>),
+        client: ConnectedClient,
         site: Arc<Site>,
         activity: Arc<Activity>,
         closing: CancellationToken,
@@ -129,8 +130,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> DirectConnection<S> {
         Self {
             io: ClientIo::new(stream),
             site,
-            arrival,
-            peer,
+            client,
             activity,
             closing,
             known: Vec::new(),
@@ -168,9 +168,11 @@ impl<S: AsyncRead + AsyncWrite + Unpin> DirectConnection<S> {
                 return Ok(DirectEnd::OtherRequest);
             };
             let busy = self.activity.begin();
-            let (response, rest) = self.answer(next).await?;
+            let mut info = self.info_of(&next);
+            let access = self.begin_access(&mut info, &next);
+            let (response, rest) = self.answer(next, &info, access).await?;
             let is_last = matches!(rest, Rest::Late(_)) || self.closing.is_cancelled();
-            self.send(response, is_last).await?;
+            self.send(response, &info.tag, is_last).await?;
             if let Rest::Unread(length) | Rest::Late(length) = rest {
                 self.discard(length, is_last).await?;
             }
@@ -224,12 +226,20 @@ impl<S: AsyncRead + AsyncWrite + Unpin> DirectConnection<S> {
     }
 
     /// Decides about a head, and remembers it if the decision holds for other requests.
-    async fn admit(&mut self, mut head: PostHead) -> Result<Result<Admitted, Box<HttpResponse>>, Gone> {
-        if let Some(peer) = &self.peer {
+    async fn admit(
+        &mut self,
+        mut head: PostHead,
+        tag: &RequestTag,
+    ) -> Result<Result<Admitted, Box<HttpResponse>>, Gone> {
+        if let Some(peer) = &self.client.peer {
             head.parts.extensions.insert(peer.clone());
         }
         // Boxed, because it is rare and every request would pay for the space.
-        let deciding: BoxFuture<'_, _> = Box::pin(self.site.admit(&head.parts, self.arrival));
+        let (site, arrival) = (&self.site, self.client.arrival);
+        let deciding: BoxFuture<'_, _> = Box::pin(async {
+            let admitting = pin!(site.admit(&head.parts, arrival));
+            tag.during(admitting).await
+        });
         let admission = match self.io.until_gone(deciding).await? {
             Ok(admission) => admission,
             Err(refused) => return Ok(Err(refused)),
@@ -252,14 +262,52 @@ impl<S: AsyncRead + AsyncWrite + Unpin> DirectConnection<S> {
         Ok(Ok(Admitted::Known(place)))
     }
 
+    /// The head of a request.
+    fn head_of<'a>(&'a self, next: &'a Next) -> &'a Parts {
+        match &next.head {
+            NextHead::Known(place) => &self.known[*place].head.parts,
+            NextHead::New(head) => &head.parts,
+        }
+    }
+
+    /// What the log knows of a request.
+    fn info_of(&self, next: &Next) -> RequestInfo {
+        request_id::read(&self.head_of(next).headers)
+    }
+
+    /// Begins the entry of a request in the access log, if there is one.
+    fn begin_access(&self, info: &mut RequestInfo, next: &Next) -> Option<Box<AccessEntry>> {
+        let from = (self.client.arrival, self.client.address);
+        self.site.begin_access(info, self.head_of(next), from)
+    }
+
+    /// Handles a request, and keeps its entry in the access log with the response.
+    async fn answer(
+        &mut self,
+        next: Next,
+        info: &RequestInfo,
+        mut access: Option<Box<AccessEntry>>,
+    ) -> Result<(HttpResponse, Rest), Gone> {
+        let (mut response, rest) = self.respond(next, info, access.as_deref_mut()).await?;
+        if let Some(access) = access {
+            keep_entry(&mut response, access);
+        }
+        Ok((response, rest))
+    }
+
     /// Handles a request. What its head refuses is answered before its body comes.
-    async fn answer(&mut self, next: Next) -> Result<(HttpResponse, Rest), Gone> {
+    async fn respond(
+        &mut self,
+        next: Next,
+        info: &RequestInfo,
+        mut access: Option<&mut AccessEntry>,
+    ) -> Result<(HttpResponse, Rest), Gone> {
         let Lengths { head, body } = next.lengths;
         let admitted = match next.head {
             NextHead::Known(place) => Ok(Admitted::Known(place)),
             NextHead::New(head) => {
                 let path = PathLabel::from_path(head.parts.uri.path());
-                self.admit(*head).await?.map_err(|refused| (path, refused))
+                self.admit(*head, &info.tag).await?.map_err(|refused| (path, refused))
             }
         };
         let is_whole = self.io.read_what_is_there(head + body).await?;
@@ -274,6 +322,9 @@ impl<S: AsyncRead + AsyncWrite + Unpin> DirectConnection<S> {
             Admitted::Known(place) => &self.known[*place],
             Admitted::Once(known) => known,
         };
+        if let Some(access) = access.as_deref_mut() {
+            access.set_principal(Site::principal_of(admission));
+        }
         let Route::Mcp(target) = Route::parse(known.parts.uri.path()) else {
             return Err(Gone);
         };
@@ -292,7 +343,10 @@ impl<S: AsyncRead + AsyncWrite + Unpin> DirectConnection<S> {
             }
         }
         let body = self.io.take_body(head, body);
-        let handled = pin!(self.site.handle_message(admission, target, &known.parts, body));
+        if let Some(access) = access {
+            access.received().store(body.len() as u64, Ordering::Relaxed);
+        }
+        let handled = pin!(self.site.handle_message(admission, info, target, &known.parts, body));
         Ok((self.io.until_gone(handled).await?, Rest::Nothing))
     }
 
@@ -311,10 +365,10 @@ impl<S: AsyncRead + AsyncWrite + Unpin> DirectConnection<S> {
     }
 
     /// Sends a response. What its body holds is kept until it was sent.
-    async fn send(&mut self, response: HttpResponse, is_last: bool) -> Result<(), Gone> {
+    async fn send(&mut self, response: HttpResponse, tag: &RequestTag, is_last: bool) -> Result<(), Gone> {
         let (parts, mut body) = response.into_parts();
         let framing = Framing::of(&body);
-        response_head::write(self.io.unsent(), &parts, framing, self.date.now(), is_last);
+        response_head::write(self.io.unsent(), &parts, framing, self.date.now(), tag, is_last);
         match framing {
             Framing::Length(_) => {
                 while let Some(part) = next_part(&mut self.io, &mut body).await? {

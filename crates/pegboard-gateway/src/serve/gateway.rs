@@ -32,11 +32,12 @@ use super::{
     traffic::TrafficCounts,
 };
 use crate::{
+    dashboard::BrowserSessions,
     door::{AuthError, Authenticator, Caller, Door, Owner, ResourceServer, SiteCheck, Token, Tokens},
     endpoints::BoardOptions,
     protocol::{Endpoint, Limits as EndpointLimits, Sealer, Service},
     sign_in::{PageAddress, SignInLinks},
-    wire::{BodyLimit, Endpoints, HttpResponse, HttpWire, Limits, LinesWire, SseWire, WebSocketWire},
+    wire::{AccessLog, BodyLimit, Endpoints, HttpResponse, HttpWire, Limits, LinesWire, SseWire, WebSocketWire},
 };
 
 /// Serves MCP over streamable HTTP in both eras, over HTTP+SSE and over WebSocket. Clones share everything.
@@ -79,7 +80,9 @@ pub struct GatewayBuilder {
     fallback: Option<Router>,
     tls: Option<Tls>,
     monitor: Monitor,
+    access_log: Option<Arc<dyn AccessLog>>,
     sign_in_links: SignInLinks,
+    browsers: BrowserSessions,
 }
 
 /// Why a gateway cannot serve.
@@ -238,6 +241,7 @@ impl Gateway {
         self.site.replace_door(settings.door(), &revoked);
         let speaks_tls = self.site.tls.load().is_some();
         self.site.sign_in_links.set_address(settings.page_address(speaks_tls));
+        self.site.browsers.set_secure(settings.is_secure(speaks_tls));
     }
 }
 
@@ -251,6 +255,14 @@ impl DoorSettings {
             tokens: self.tokens.clone(),
             oauth: self.oauth.clone(),
             public_url: self.public_url.as_deref().map(Arc::from),
+        }
+    }
+
+    /// Whether browsers reach the gateway over TLS.
+    fn is_secure(&self, speaks_tls: bool) -> bool {
+        match &self.public_url {
+            Some(url) => url.starts_with("https:"),
+            None => speaks_tls,
         }
     }
 
@@ -303,7 +315,9 @@ impl GatewayBuilder {
             fallback: None,
             tls: None,
             monitor: Monitor::default(),
+            access_log: None,
             sign_in_links: SignInLinks::default(),
+            browsers: BrowserSessions::default(),
         }
     }
 
@@ -506,6 +520,12 @@ impl GatewayBuilder {
         self
     }
 
+    /// Tells each request of HTTP to `log` after its response. Without one, requests are not looked at for that.
+    pub fn access_log(mut self, log: Arc<dyn AccessLog>) -> Self {
+        self.access_log = Some(log);
+        self
+    }
+
     /// What the gateway will count.
     pub fn monitor(&self) -> Monitor {
         self.monitor.clone()
@@ -514,6 +534,11 @@ impl GatewayBuilder {
     /// The links to the sign-in pages, for the router that serves them.
     pub fn sign_in_links(&self) -> SignInLinks {
         self.sign_in_links.clone()
+    }
+
+    /// The sessions of the browsers that use the dashboard, for the router that serves it.
+    pub fn browser_sessions(&self) -> BrowserSessions {
+        self.browsers.clone()
     }
 
     pub(super) fn with_sign_in_links(mut self, links: SignInLinks) -> Self {
@@ -538,17 +563,30 @@ impl GatewayBuilder {
             websocket: WebSocketWire::new(self.wire.sessions, self.wire.body, bodies.clone()),
             lines: LinesWire::new(self.wire.sessions, bodies),
             traffic: self.monitor.traffic.clone(),
+            access_log: self.access_log,
             request_permits: Arc::new(Semaphore::new(self.in_flight)),
             max_in_flight: self.in_flight,
+            max_connections: self.listen.connections,
+            max_sessions: self.wire.sessions,
             fallback: self.fallback,
             tls: ArcSwapOption::new(self.tls.as_ref().map(Tls::config)),
             halt: self.monitor.halt.clone(),
             tokens_changed: watch::Sender::new(()),
             sign_in_links: self.sign_in_links,
+            browsers: self.browsers,
         };
         let address = settings.page_address(self.tls.is_some());
         site.sign_in_links.set_address(address);
+        site.browsers.set_secure(settings.is_secure(self.tls.is_some()));
         let site = Arc::new(site);
+        let weak = Arc::downgrade(&site);
+        site.browsers.authenticate_with(move |token| {
+            let site = weak.upgrade();
+            Box::pin(async move {
+                let site = site.ok_or_else(|| "the gateway has stopped".to_owned())?;
+                site.authenticate_typed(&token).await
+            })
+        });
         // A builder builds one gateway.
         let _ = self.monitor.site.set(Arc::downgrade(&site));
         Gateway {

@@ -1,6 +1,6 @@
 //! [`Listeners`]: what a gateway accepts connections on, and where each connection comes from.
 
-use std::{future::Future, io};
+use std::{future::Future, io, net::SocketAddr};
 
 use tokio::{
     io::{AsyncRead, AsyncWrite},
@@ -64,6 +64,15 @@ impl Arrival {
     }
 }
 
+/// The client of a connection.
+#[derive(Clone)]
+pub(super) struct ConnectedClient {
+    pub(super) arrival: Arrival,
+    pub(super) peer: Option<TcpPeer>,
+    /// Its address, if there is an access log.
+    pub(super) address: Option<SocketAddr>,
+}
+
 /// Accepts connections.
 pub(super) trait Accept: Send + Sync + 'static {
     type Stream: ClientStream;
@@ -82,6 +91,9 @@ pub(super) trait ClientStream: AsyncRead + AsyncWrite + Send + Unpin + 'static {
 
     /// The other end of a TCP connection on this machine.
     fn peer(&self) -> Option<TcpPeer>;
+
+    /// The address at the other end of a TCP connection.
+    fn address(&self) -> Option<SocketAddr>;
 }
 
 impl Accept for TcpListener {
@@ -109,6 +121,10 @@ impl ClientStream for TcpStream {
     fn peer(&self) -> Option<TcpPeer> {
         TcpPeer::new(self.peer_addr().ok()?, self.local_addr().ok()?)
     }
+
+    fn address(&self) -> Option<SocketAddr> {
+        self.peer_addr().ok()
+    }
 }
 
 #[cfg(unix)]
@@ -116,11 +132,12 @@ pub(super) use local::LocalListener;
 
 #[cfg(unix)]
 mod local {
-    use std::io;
+    use std::{io, net::SocketAddr};
 
     use tokio::net::{TcpStream, UnixListener, UnixStream};
 
     use pegboard::LocalPeer;
+    use pegboard_base::log_event;
 
     use super::{Accept, Arrival, ClientStream, TcpPeer};
 
@@ -167,7 +184,9 @@ mod local {
     /// Says why a process of the same user was refused.
     fn log_refused(pid: u32, peer: LocalPeer) {
         match peer {
-            LocalPeer::Server => tracing::warn!(pid, "a process of a server was refused at the local socket"),
+            LocalPeer::Server => {
+                tracing::warn!(name: log_event::CLIENT_REFUSED, pid, "a process of a server was refused at the local socket")
+            }
             // A client that ends right after it has connected is nothing to worry about.
             _ => tracing::info!(
                 pid,
@@ -187,6 +206,10 @@ mod local {
         }
 
         fn peer(&self) -> Option<TcpPeer> {
+            None
+        }
+
+        fn address(&self) -> Option<SocketAddr> {
             None
         }
     }

@@ -28,12 +28,28 @@ pub struct GatewayMetrics {
     pub sessions: usize,
     /// The requests that are being handled. Streams on which a client only listens do not count.
     pub in_flight: usize,
+    /// The most connections, sessions and requests in flight; `None` once the gateway has ended.
+    pub limits: Option<GatewayLimits>,
     /// The responses so far: the label of their path, the class of their status (`2xx`), and how many.
     pub requests: Vec<(&'static str, &'static str, u64)>,
     /// The requests that were refused before they were handled, by reason.
     pub refused: Vec<(&'static str, u64)>,
     /// The connections that were closed with what was not sent yet, because their clients did not read.
     pub undelivered: u64,
+    /// The records of the access log that were lost.
+    pub access_log_lost: u64,
+}
+
+/// What a gateway may have open at once.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct GatewayLimits {
+    /// Connections.
+    pub connections: usize,
+    /// Legacy sessions.
+    pub sessions: usize,
+    /// Requests that are being handled.
+    pub in_flight: usize,
 }
 
 impl Monitor {
@@ -44,9 +60,18 @@ impl Monitor {
             connections: self.traffic.counts(),
             sessions: site.as_ref().map_or(0, |site| site.http.open_sessions()),
             in_flight: site.as_ref().map_or(0, |site| site.in_flight()),
+            limits: site.as_ref().map(|site| GatewayLimits {
+                connections: site.max_connections,
+                sessions: site.max_sessions,
+                in_flight: site.max_in_flight,
+            }),
             requests: self.traffic.requests(),
             refused: self.traffic.refusals(),
             undelivered: self.traffic.undelivered_count(),
+            access_log_lost: site
+                .as_ref()
+                .and_then(|site| site.access_log.as_ref())
+                .map_or(0, |log| log.lost()),
         }
     }
 

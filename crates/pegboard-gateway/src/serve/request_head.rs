@@ -1,6 +1,10 @@
 //! What the head of a request says before it is routed.
 
-use http::{Method, header::ORIGIN, request::Parts};
+use http::{
+    Method,
+    header::{ACCEPT, ORIGIN},
+    request::Parts,
+};
 
 /// The limit on the head of a request, in bytes.
 pub(super) const MAX_HEAD: usize = 64 * 1024;
@@ -13,6 +17,23 @@ pub(super) fn is_page_visit(request: &Parts) -> bool {
         && !headers.contains_key(ORIGIN)
         && is("sec-fetch-mode", "navigate")
         && is("sec-fetch-dest", "document")
+}
+
+/// Returns `true` if a request is for a page of the dashboard. `/` is one for browsers only.
+pub(super) fn is_dashboard_request(request: &Parts) -> bool {
+    let path = request.uri.path();
+    let takes_html = || {
+        let accepted = request
+            .headers
+            .get_all(ACCEPT)
+            .iter()
+            .filter_map(|value| value.to_str().ok());
+        accepted.flat_map(|value| value.split(',')).any(|kind| {
+            let kind = kind.split(';').next().unwrap_or_default();
+            kind.trim().eq_ignore_ascii_case("text/html")
+        })
+    };
+    path == "/ui" || path.starts_with("/ui/") || (path == "/" && takes_html())
 }
 
 /// Returns `true` if the head of a request is over the limit: request line, headers, and the blank line.

@@ -2,6 +2,7 @@
 
 use std::{
     fmt,
+    net::SocketAddr,
     pin::{Pin, pin},
     sync::{Arc, OnceLock},
     task::Poll,
@@ -18,6 +19,7 @@ use http::{
     request::Parts,
 };
 use http_body::Body;
+use pegboard::Principal;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 use tower_service::Service as _;
 
@@ -27,18 +29,21 @@ use super::{
     listeners::{Arrival, LocalClient},
     protected_resource::{self, RequestedUrl},
     request_head::{is_page_visit, is_too_long},
+    request_id,
     routes::{Route, authorize},
     traffic::{BUSY, PathLabel, TOO_LONG, Traffic, VIEW},
 };
 use crate::{
+    dashboard::BrowserSessions,
     door::{
         self, AuthResult, Authenticator, Caller, Door, Origin, Rejection, RevocationWatch, Scope, TcpPeer, TokenFault,
     },
-    protocol::Endpoint,
+    protocol::{Endpoint, RequestInfo},
     sign_in::SignInLinks,
     wire::{
-        AnswersCall, Endpoints, HttpResponse, HttpWire, LinesWire, NoEndpoint, PathTarget, ResponseBody, SseWire,
-        WebSocketWire, empty, is_lines_upgrade, is_upgrade, method_not_allowed, problem,
+        AccessEntry, AccessLog, AnswersCall, CountedBody, Endpoints, HttpResponse, HttpWire, LinesWire, NoEndpoint,
+        PathTarget, Peer, ResponseBody, SseWire, WebSocketWire, empty, is_lines_upgrade, is_upgrade, keep_entry,
+        method_not_allowed, problem,
     },
 };
 
@@ -46,6 +51,10 @@ use crate::{
 const MAX_VERIFICATIONS: usize = 4;
 /// The limit on the time between the end of the old rules and the new ones.
 const DOOR_CHANGE: Duration = Duration::from_secs(1);
+
+/// The address of a client, an extension of its requests if there is an access log.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct ClientAddress(pub(super) SocketAddr);
 
 /// Why a request is waited for no longer.
 enum Abort {
@@ -84,9 +93,13 @@ pub(super) struct Site {
     pub(super) websocket: WebSocketWire,
     pub(super) lines: LinesWire,
     pub(super) traffic: Arc<Traffic>,
+    /// `None` if requests are not logged.
+    pub(super) access_log: Option<Arc<dyn AccessLog>>,
     /// The requests that may be handled at once. Streams on which a client only listens do not count.
     pub(super) request_permits: Arc<Semaphore>,
     pub(super) max_in_flight: usize,
+    pub(super) max_connections: usize,
+    pub(super) max_sessions: usize,
     /// Serves all other paths.
     pub(super) fallback: Option<Router>,
     /// What connections are encrypted with; `None` means that they are not.
@@ -95,6 +108,7 @@ pub(super) struct Site {
     /// Notified when the door has other tokens.
     pub(super) tokens_changed: watch::Sender<()>,
     pub(super) sign_in_links: SignInLinks,
+    pub(super) browsers: BrowserSessions,
 }
 
 impl Site {
@@ -145,6 +159,7 @@ impl Site {
             return;
         }
         self.sign_in_links.end_revoked();
+        self.browsers.end_revoked();
         self.http.end_revoked();
         // A client whose token has expired may come back with a new one and answer what its calls have asked.
         for caller in revoked.iter().filter(|caller| caller.revoked.is_revoked()) {
@@ -155,23 +170,58 @@ impl Site {
     /// Handles a request, and counts it.
     pub(super) async fn handle<B>(&self, request: Request<B>, arrival: Arrival) -> HttpResponse
     where
-        B: Body<Data = Bytes> + Send + 'static,
+        B: Body<Data = Bytes> + Send + Unpin + 'static,
         B::Error: Into<axum::BoxError>,
     {
         let label = PathLabel::from_path(request.uri().path());
         let (parts, body) = request.into_parts();
-        let response = match self.admit(&parts, arrival).await {
-            Ok(admission) => self.handle_admitted(&admission, parts, body).await,
-            Err(response) => *response,
+        let mut info = request_id::read(&parts.headers);
+        let address = parts.extensions.get::<ClientAddress>().map(|address| address.0);
+        let mut access = self.begin_access(&mut info, &parts, (arrival, address));
+        let body = CountedBody::new(body, access.as_ref().map(|access| access.received().clone()));
+        let mut response = {
+            let handled = pin!(async {
+                match self.admit(&parts, arrival).await {
+                    Ok(admission) => {
+                        if let Some(access) = &mut access {
+                            access.set_principal(admission.caller.principal());
+                        }
+                        self.handle_admitted(&admission, &info, parts, body).await
+                    }
+                    Err(response) => *response,
+                }
+            });
+            info.tag.during(handled).await
         };
         self.traffic.count_response(label, response.status());
+        request_id::write(&info.tag, &mut response);
+        if let Some(access) = access {
+            keep_entry(&mut response, access);
+        }
         response
+    }
+
+    /// Begins the entry of a request in the access log, if there is one.
+    pub(super) fn begin_access(
+        &self,
+        info: &mut RequestInfo,
+        parts: &Parts,
+        (arrival, address): (Arrival, Option<SocketAddr>),
+    ) -> Option<Box<AccessEntry>> {
+        let log = self.access_log.as_ref()?;
+        let peer = match (arrival, address) {
+            (Arrival::Local(process), _) => Some(Peer::Process(process)),
+            (Arrival::LocalServer, _) => Some(Peer::Process(0)),
+            (Arrival::Network, address) => address.map(Peer::Address),
+        };
+        Some(AccessEntry::begin(log, info, parts, peer))
     }
 
     /// Handles a message that was posted to an endpoint, and counts it.
     pub(super) async fn handle_message(
         &self,
         admission: &Admission,
+        info: &RequestInfo,
         target: PathTarget<'_>,
         parts: &Parts,
         body: Bytes,
@@ -184,7 +234,7 @@ impl Site {
                 .and_then(|endpoint| Ok((endpoint, self.enter(&Method::POST)?)))
             {
                 Ok((endpoint, permit)) => {
-                    let handled = self.http.handle_message(&endpoint, caller, &parts.headers, body);
+                    let handled = self.http.handle_message(info, &endpoint, caller, &parts.headers, body);
                     hold(permit, handled.await)
                 }
                 Err(refusal) => *refusal,
@@ -232,6 +282,11 @@ impl Site {
         self.traffic.count_response(path, status);
     }
 
+    /// Whose request it is.
+    pub(super) fn principal_of(admission: &Admission) -> Option<&Principal> {
+        admission.caller.principal()
+    }
+
     /// Decides about a request by its head: whether its origin is allowed, and whose it is. Also responds to requests that need no caller.
     pub(super) async fn admit(&self, parts: &Parts, arrival: Arrival) -> Result<Admission, Box<HttpResponse>> {
         if is_too_long(parts) {
@@ -244,7 +299,11 @@ impl Site {
         let origin = match door.site.check(&parts.uri, &parts.headers) {
             Ok(origin) => origin,
             // A link in another page, or the redirect of an authorization server.
-            Err(Rejection::CrossSite) if self.is_sign_in_page(&parts.uri) && is_page_visit(parts) => Origin::Local,
+            Err(Rejection::CrossSite)
+                if (self.is_sign_in_page(&parts.uri) || self.is_dashboard(parts)) && is_page_visit(parts) =>
+            {
+                Origin::Local
+            }
             Err(Rejection::NoHost | Rejection::Host) if door::is_probe(parts) => Origin::Local,
             Err(rejection) => return Err(Box::new(self.reject(rejection))),
         };
@@ -289,6 +348,9 @@ impl Site {
             Arrival::LocalServer if self.door.load().tokens.has_owner_token(&parts.headers) => Arrival::Local(0),
             arrival => arrival,
         };
+        if self.is_dashboard(parts) {
+            return Ok((self.admit_browser(arrival, parts).await, arrival));
+        }
         let caller = match self.authenticate(arrival, parts).await {
             Ok(caller) => caller,
             Err(Rejection::NotOwner) if arrival == Arrival::LocalServer => {
@@ -316,7 +378,7 @@ impl Site {
     }
 
     /// Handles a request that was admitted.
-    async fn handle_admitted<B>(&self, admission: &Admission, parts: Parts, body: B) -> HttpResponse
+    async fn handle_admitted<B>(&self, admission: &Admission, info: &RequestInfo, parts: Parts, body: B) -> HttpResponse
     where
         B: Body<Data = Bytes> + Send + 'static,
         B::Error: Into<axum::BoxError>,
@@ -325,7 +387,7 @@ impl Site {
         let (uri, host) = (parts.uri.clone(), parts.headers.get(HOST).cloned());
         let asked = self.requested_url(host.as_ref(), uri.path());
         let only_reads = matches!(parts.method, Method::GET | Method::HEAD);
-        let handled = pin!(self.dispatch(admission, &uri, parts, body));
+        let handled = pin!(self.dispatch(admission, info, &uri, parts, body));
         self.finish(admission, asked, only_reads, handled).await
     }
 
@@ -380,7 +442,7 @@ impl Site {
     }
 
     /// The caller of a request.
-    async fn authenticate(&self, arrival: Arrival, parts: &Parts) -> Result<Caller, Rejection> {
+    pub(super) async fn authenticate(&self, arrival: Arrival, parts: &Parts) -> Result<Caller, Rejection> {
         if let Some(authenticator) = &self.authenticator {
             return authenticator.authenticate(parts).await;
         }
@@ -424,7 +486,7 @@ impl Site {
     }
 
     /// The caller that a request's token names.
-    async fn authenticate_by_token(&self, parts: &Parts) -> Result<Caller, Rejection> {
+    pub(super) async fn authenticate_by_token(&self, parts: &Parts) -> Result<Caller, Rejection> {
         let path = parts.uri.path();
         // Apart, because a guard must not be held while a token is verified.
         let result = self.door.load().authenticate(&parts.headers, path);
@@ -494,7 +556,14 @@ impl Site {
     }
 
     /// Handles a request of a known caller.
-    async fn dispatch<B>(&self, admission: &Admission, uri: &Uri, mut parts: Parts, body: B) -> HttpResponse
+    async fn dispatch<B>(
+        &self,
+        admission: &Admission,
+        info: &RequestInfo,
+        uri: &Uri,
+        mut parts: Parts,
+        body: B,
+    ) -> HttpResponse
     where
         B: Body<Data = Bytes> + Send + 'static,
         B::Error: Into<axum::BoxError>,
@@ -519,7 +588,7 @@ impl Site {
                 };
                 let handled = self
                     .http
-                    .handle(&parts.method, &endpoint, &caller, &parts.headers, body);
+                    .handle(info, &parts.method, &endpoint, &caller, &parts.headers, body);
                 hold(permit, handled.await)
             }
             Route::Sse(target) => match self.endpoint(target, &caller) {

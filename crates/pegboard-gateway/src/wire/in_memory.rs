@@ -7,7 +7,7 @@ use tokio::sync::mpsc;
 
 use crate::{
     door::Caller,
-    protocol::{Connection, Endpoint, Limits, Outgoing, Sealer, Service},
+    protocol::{Connection, Endpoint, Limits, Outgoing, Sealer, Service, Wire},
 };
 
 /// A bidirectional connection to a service, without a wire. Tests of a service send it the messages of a client.
@@ -22,7 +22,7 @@ impl InMemory {
     pub fn connect(service: Arc<dyn Service>) -> io::Result<Self> {
         let sealer = Arc::new(Sealer::random()?);
         let endpoint = Endpoint::new("memory", service, sealer, Limits::default());
-        let (connection, outbox) = Connection::open(&endpoint, &Caller::default());
+        let (connection, outbox) = Connection::open(&endpoint, &Caller::default(), Wire::Pipe);
         Ok(Self { connection, outbox })
     }
 

@@ -25,7 +25,7 @@ use super::{
 };
 use crate::{
     door::{Caller, PrincipalQuota, QuotaPermit},
-    protocol::{Connection, EarlyEnd, Endpoint, MAX_MESSAGE, Outgoing},
+    protocol::{Connection, EarlyEnd, Endpoint, MAX_MESSAGE, Outgoing, Wire},
 };
 
 /// The name of the protocol in `Upgrade`.
@@ -92,7 +92,7 @@ impl LinesWire {
 
     async fn serve(self, stream: Upgraded, endpoint: &Arc<Endpoint>, caller: Caller, place: QuotaPermit) {
         let (read, write) = tokio::io::split(TokioIo::new(stream));
-        let (connection, queue) = Connection::open(endpoint, &caller);
+        let (connection, queue) = Connection::open(endpoint, &caller, Wire::Pipe);
         let (revoked, principal) = (caller.revoked, caller.principal);
         let mut writing = std::pin::pin!(write_messages(BufWriter::new(write), queue));
         let reading = async {

@@ -5,10 +5,11 @@ use http::{
     HeaderName, HeaderValue, Response, StatusCode,
     header::{ALLOW, CACHE_CONTROL, CONTENT_TYPE, RETRY_AFTER},
 };
-use pegboard_protocol::code;
+use http_body::Body as _;
+use pegboard_protocol::{code, header};
 use serde_json::json;
 
-use super::{event_body::EventBody, response_body::ResponseBody};
+use super::{access_log::AccessEntry, event_body::EventBody, response_body::ResponseBody};
 use crate::protocol::Outgoing;
 
 /// A response of this crate.
@@ -25,6 +26,13 @@ const ACCEL_BUFFERING: HeaderName = HeaderName::from_static("x-accel-buffering")
 
 /// After how many seconds a client should try again if the error does not say.
 const RETRY_LATER: u32 = 1;
+
+/// Keeps an entry of the access log in its response until that was sent.
+pub(crate) fn keep_entry(response: &mut HttpResponse, mut entry: Box<AccessEntry>) {
+    let session = response.headers().get(header::SESSION_ID);
+    entry.set_response(response.status(), session, response.body().size_hint().exact());
+    response.body_mut().held_mut().access = Some(entry);
+}
 
 /// A response that has only a status.
 pub(crate) fn empty(status: StatusCode) -> HttpResponse {

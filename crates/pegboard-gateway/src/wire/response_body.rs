@@ -12,7 +12,7 @@ use http_body::{Body, Frame, SizeHint};
 use tokio::sync::OwnedSemaphorePermit;
 use tokio_util::sync::WaitForCancellationFutureOwned;
 
-use super::{event_body::EventBody, session::InUse};
+use super::{access_log::AccessEntry, event_body::EventBody, session::InUse};
 use crate::{door::Revocation, protocol::Outgoing};
 
 /// The body of a response: a message in parts, an event stream, or a body of another router.
@@ -70,6 +70,8 @@ pub(crate) struct Held {
     pub(crate) in_flight: Option<OwnedSemaphorePermit>,
     /// The session that an event stream belongs to.
     pub(super) session: Option<InUse>,
+    /// The entry in the access log.
+    pub(super) access: Option<Box<AccessEntry>>,
 }
 
 enum BodyKind {
@@ -152,7 +154,17 @@ impl Body for ResponseBody {
             BodyKind::Other(_) if is_over && !answers_call => Poll::Ready(None),
             BodyKind::Other(body) => Pin::new(body).poll_frame(cx),
         };
+        if let Some(access) = &mut this.held.access {
+            match &frame {
+                Poll::Ready(Some(Ok(frame))) => access.count_sent(frame.data_ref().map_or(0, Bytes::len)),
+                Poll::Ready(None) => access.note_end(),
+                Poll::Ready(Some(Err(_))) | Poll::Pending => {}
+            }
+        }
         if is_over && (frame.is_pending() || matches!(frame, Poll::Ready(None))) {
+            if let Some(access) = &mut this.held.access {
+                access.note_end();
+            }
             *this = Self::empty();
             return Poll::Ready(None);
         }

@@ -2,13 +2,14 @@
 
 use std::fmt;
 
-use http::HeaderValue;
-
 /// The id of a session. It is never printed.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) struct SecretId(u128);
 
 impl SecretId {
+    /// The length of its text.
+    pub(super) const LENGTH: usize = 32;
+
     /// A fresh id of the system's random generator.
     pub(super) fn random() -> Result<Self, getrandom::Error> {
         let mut bytes = [0; 16];
@@ -18,7 +19,7 @@ impl SecretId {
 
     /// Parses what [`SecretId::text`] writes: 32 lower-case hexadecimal digits.
     pub(super) fn parse(text: &[u8]) -> Option<Self> {
-        if text.len() != 32 {
+        if text.len() != Self::LENGTH {
             return None;
         }
         let mut id = 0;
@@ -36,13 +37,6 @@ impl SecretId {
     /// The id as clients send it.
     pub(super) fn text(self) -> String {
         format!("{:032x}", self.0)
-    }
-
-    /// The id as a header.
-    pub(super) fn header(self) -> Option<HeaderValue> {
-        let mut value = HeaderValue::try_from(self.text()).ok()?;
-        value.set_sensitive(true);
-        Some(value)
     }
 }
 

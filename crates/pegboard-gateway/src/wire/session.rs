@@ -3,7 +3,7 @@
 use std::{
     collections::VecDeque,
     sync::{
-        Arc,
+        Arc, OnceLock,
         atomic::{AtomicU64, AtomicUsize, Ordering},
     },
     time::Duration,
@@ -33,6 +33,8 @@ const GENERAL: u64 = 0;
 pub(super) struct Session {
     pub(super) endpoint: Arc<Endpoint>,
     pub(super) peer: Arc<Peer>,
+    /// The sealed part of its id, once it is known.
+    sealed: OnceLock<Option<Box<str>>>,
     caller: Caller,
     general: Arc<ReplayStream>,
     streams: Mutex<VecDeque<Arc<ReplayStream>>>,
@@ -48,6 +50,24 @@ pub(super) struct Session {
 pub(super) struct InUse(pub(super) Arc<Session>);
 
 impl Session {
+    /// A session that its client has had with another process. Its streams are numbered apart from those, so that the id of an event of theirs
+    /// names none of these.
+    pub(super) fn reopened(
+        endpoint: Arc<Endpoint>,
+        caller: Caller,
+        opened: (Arc<Peer>, mpsc::Receiver<Outgoing>),
+        keeping: Keeping,
+    ) -> Self {
+        let session = Self::new(endpoint, caller, opened, keeping);
+        let mut random = [0; 4];
+        // Without random numbers there are no session ids either.
+        if getrandom::fill(&mut random).is_ok() {
+            let first = (u64::from(u32::from_ne_bytes(random)) + 1) << 20;
+            session.last_stream.store(first, Ordering::Relaxed);
+        }
+        session
+    }
+
     pub(super) fn new(
         endpoint: Arc<Endpoint>,
         caller: Caller,
@@ -57,6 +77,7 @@ impl Session {
         Self {
             endpoint,
             peer,
+            sealed: OnceLock::new(),
             caller,
             general: ReplayStream::new(GENERAL, MessageSource::Outbox(outbox), &keeping),
             streams: Mutex::default(),
@@ -70,6 +91,17 @@ impl Session {
     /// Returns `true` if this caller opened the session at this endpoint. To any other the session does not exist.
     pub(super) fn belongs_to(&self, caller: &Caller, endpoint: &Arc<Endpoint>) -> bool {
         self.caller == *caller && Arc::ptr_eq(&self.endpoint, endpoint)
+    }
+
+    /// Notes the sealed part of its id.
+    pub(super) fn set_sealed(&self, sealed: Option<&str>) {
+        // Two requests that open the session again have the same.
+        let _ = self.sealed.set(sealed.map(Box::from));
+    }
+
+    /// Whether an id with this sealed part is the one that the client was given.
+    pub(super) fn is_sealed_as(&self, sealed: Option<&str>) -> bool {
+        self.sealed.get().is_none_or(|known| known.as_deref() == sealed)
     }
 
     /// Returns `true` if this caller opened the session.

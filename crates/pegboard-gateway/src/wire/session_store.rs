@@ -26,6 +26,19 @@ pub(super) trait SessionStore: fmt::Debug + Send + Sync {
     /// Finds the session that this caller opened at this endpoint. To any other caller it does not exist.
     fn enter(&self, id: SecretId, caller: &Caller, endpoint: &Arc<Endpoint>) -> Option<InUse>;
 
+    /// Stores a session that the caller has shown to have opened, under the id that it has. Returns the one that another request has stored
+    /// meanwhile, if one has.
+    fn reopen(
+        &self,
+        id: SecretId,
+        endpoint: &Arc<Endpoint>,
+        caller: &Caller,
+        opened: (Arc<Peer>, mpsc::Receiver<Outgoing>),
+    ) -> Result<InUse, NotOpened>;
+
+    /// Whether the client has ended the session with this id, as far as that is known.
+    fn is_over(&self, id: SecretId) -> bool;
+
     /// Ends a session of this caller at this endpoint. Returns `false` if there is none.
     fn end(&self, id: SecretId, caller: &Caller, endpoint: &Arc<Endpoint>) -> bool;
 
@@ -43,10 +56,12 @@ pub(super) trait SessionStore: fmt::Debug + Send + Sync {
 }
 
 /// Why a session is not opened.
-#[derive(Debug)]
+#[derive(Clone, Copy, Debug)]
 pub(super) enum NotOpened {
     /// Too many sessions are in use, and the caller has its share of them.
     Full,
     /// The system has no random numbers for an id.
     NoId,
+    /// There is a session with this id, of a caller with other rights.
+    OfOther,
 }

@@ -1,7 +1,7 @@
 //! [`Sessions`]: the legacy sessions of all endpoints in the memory of this process, limited in number and in idle time.
 
 use std::{
-    collections::HashMap,
+    collections::{HashMap, VecDeque},
     sync::{
         Arc, Weak,
         atomic::{AtomicBool, Ordering},
@@ -10,7 +10,7 @@ use std::{
 };
 
 use pegboard::Principal;
-use pegboard_base::sync::RwLock;
+use pegboard_base::sync::{Mutex, RwLock};
 use tokio::sync::mpsc;
 use tokio_util::task::TaskTracker;
 
@@ -31,6 +31,9 @@ const EVICTABLE: Duration = Duration::from_secs(60);
 /// The interval of the search for idle sessions.
 const SWEEP: Duration = Duration::from_secs(10);
 
+/// How many ended sessions are remembered. An id that is forgotten opens its session again for the same caller: without anything that it had.
+const MAX_OVER: usize = 4096;
+
 type Open = HashMap<SecretId, Arc<Session>>;
 
 /// All sessions of a gateway.
@@ -39,10 +42,21 @@ pub(super) struct Sessions {
     open: RwLock<Open>,
     max: usize,
     idle: Duration,
+    /// The newest ids that clients have ended, or that ended with their tokens.
+    over: Mutex<VecDeque<SecretId>>,
     keeping: Keeping,
     has_sweeper: AtomicBool,
     /// For the task that ends idle sessions.
     this: Weak<Self>,
+}
+
+/// What has become of a session that was to be added.
+enum Inserted {
+    Here,
+    /// There is one with this id.
+    Known(Arc<Session>),
+    /// Too many sessions are in use, and the caller has its share of them.
+    Full,
 }
 
 impl Sessions {
@@ -52,6 +66,7 @@ impl Sessions {
             open: RwLock::default(),
             max,
             idle: ended,
+            over: Mutex::default(),
             keeping: Keeping {
                 all: Arc::default(),
                 tasks: TaskTracker::new(),
@@ -61,14 +76,16 @@ impl Sessions {
         })
     }
 
-    /// Adds a session under a fresh id. Returns `false` if there is no room: too many sessions are in use, and the caller has its share of
-    /// them.
-    fn insert(&self, id: SecretId, session: &Arc<Session>, caller: &Caller) -> bool {
+    /// Adds a session, unless there is one with this id.
+    fn insert(&self, id: SecretId, session: &Arc<Session>, caller: &Caller) -> Inserted {
         let mut open = self.open.write();
+        if let Some(known) = open.get(&id) {
+            return Inserted::Known(known.clone());
+        }
         let evicted = if open.len() >= self.max {
             let evicted = find_evictable(&open, caller).or_else(|| find_in_largest_share(&open, caller));
             let Some(id) = evicted else {
-                return false;
+                return Inserted::Full;
             };
             open.remove(&id)
         } else {
@@ -82,7 +99,18 @@ impl Sessions {
         if !self.has_sweeper.swap(true, Ordering::AcqRel) {
             self.keeping.tasks.spawn(sweep(self.this.clone()));
         }
-        true
+        Inserted::Here
+    }
+
+    /// Notes ids that are of no use any more, although their clients keep them.
+    fn note_over(&self, ids: impl IntoIterator<Item = SecretId>) {
+        let mut over = self.over.lock();
+        for id in ids {
+            if over.len() >= MAX_OVER {
+                over.pop_front();
+            }
+            over.push_back(id);
+        }
     }
 
     /// Ends idle sessions and those that were opened while their token was revoked, and drops what others keep for clients that do not come
@@ -96,6 +124,9 @@ impl Sessions {
             .collect();
         let others: Vec<_> = open.values().cloned().collect();
         drop(open);
+        // One that was idle goes on when its client comes back.
+        let withdrawn = idle.iter().filter(|(_, session)| session.ends_with_token());
+        self.note_over(withdrawn.map(|(id, _)| *id));
         idle.iter().for_each(|(_, session)| session.end());
         others.iter().for_each(|session| session.sweep());
     }
@@ -111,9 +142,36 @@ impl SessionStore for Sessions {
         let id = SecretId::random().map_err(|_| NotOpened::NoId)?;
         let session = Session::new(endpoint.clone(), caller.clone(), opened, self.keeping.clone());
         match self.insert(id, &Arc::new(session), caller) {
-            true => Ok(id),
-            false => Err(NotOpened::Full),
+            Inserted::Here => Ok(id),
+            Inserted::Known(_) | Inserted::Full => Err(NotOpened::Full),
         }
+    }
+
+    fn reopen(
+        &self,
+        id: SecretId,
+        endpoint: &Arc<Endpoint>,
+        caller: &Caller,
+        opened: (Arc<Peer>, mpsc::Receiver<Outgoing>),
+    ) -> Result<InUse, NotOpened> {
+        let session = Session::reopened(endpoint.clone(), caller.clone(), opened, self.keeping.clone());
+        let session = Arc::new(session);
+        let entered = session.clone().enter();
+        match self.insert(id, &session, caller) {
+            Inserted::Here => Ok(entered),
+            Inserted::Known(known) => {
+                session.end();
+                match known.belongs_to(caller, endpoint) {
+                    true => Ok(known.enter()),
+                    false => Err(NotOpened::OfOther),
+                }
+            }
+            Inserted::Full => Err(NotOpened::Full),
+        }
+    }
+
+    fn is_over(&self, id: SecretId) -> bool {
+        self.over.lock().contains(&id)
     }
 
     fn enter(&self, id: SecretId, caller: &Caller, endpoint: &Arc<Endpoint>) -> Option<InUse> {
@@ -132,6 +190,7 @@ impl SessionStore for Sessions {
         }
         let session = open.remove(&id);
         drop(open);
+        self.note_over([id]);
         if let Some(session) = session {
             session.end();
         }
@@ -149,6 +208,7 @@ impl SessionStore for Sessions {
         let mut open = self.open.write();
         let revoked: Vec<_> = open.extract_if(|_, session| session.ends_with_token()).collect();
         drop(open);
+        self.note_over(revoked.iter().map(|(id, _)| *id));
         revoked.iter().for_each(|(_, session)| session.end());
     }
 

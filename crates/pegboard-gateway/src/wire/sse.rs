@@ -27,7 +27,7 @@ use super::{
 };
 use crate::{
     door::{Caller, PrincipalQuota, QuotaPermit},
-    protocol::{Connection, EarlyEnd, Endpoint, Outgoing},
+    protocol::{Connection, EarlyEnd, Endpoint, Outgoing, Wire},
 };
 
 /// How long a message may wait for space in a connection's queue.
@@ -85,7 +85,7 @@ impl SseWire {
             let detail = "too many streams are open; close one or try later";
             return problem(StatusCode::SERVICE_UNAVAILABLE, detail);
         };
-        let (connection, queue) = Connection::open(&endpoint, &caller);
+        let (connection, queue) = Connection::open(&endpoint, &caller, Wire::Events);
         let stream = Stream {
             connection,
             endpoint,

@@ -17,7 +17,7 @@ use tokio::{
 
 use crate::{
     door::Caller,
-    protocol::{Connection, EarlyEnd, Endpoint, Limits, MAX_MESSAGE, Outgoing, Sealer, Service},
+    protocol::{Connection, EarlyEnd, Endpoint, Limits, MAX_MESSAGE, Outgoing, Sealer, Service, Wire},
 };
 
 /// The number of lines read ahead. Few, because each may have 4 MiB.
@@ -44,7 +44,7 @@ enum InputLine {
 pub async fn serve_stdio(service: Arc<dyn Service>, stop: impl Future<Output = ()> + Send) -> io::Result<()> {
     let sealer = Arc::new(Sealer::random()?);
     let endpoint = Endpoint::new("stdio", service, sealer, Limits::default());
-    let (connection, outbox) = Connection::open(&endpoint, &Caller::default());
+    let (connection, outbox) = Connection::open(&endpoint, &Caller::default(), Wire::Pipe);
     let mut lines = read_stdin()?;
     let mut written = write_stdout(outbox)?;
     let ended = serve_lines(&connection, &endpoint, &mut lines, &mut written, stop).await;

@@ -8,7 +8,7 @@ mod headers;
 use std::{sync::Arc, time::Duration};
 
 use bytes::Bytes;
-use http::{HeaderMap, Method, StatusCode};
+use http::{HeaderMap, HeaderValue, Method, StatusCode};
 use http_body::Body;
 use pegboard_protocol::{code, method};
 
@@ -18,14 +18,14 @@ use super::{
     event_body::EventBody,
     event_frame::EventId,
     response::{self, HttpResponse, method_not_allowed, problem},
-    secret_id::SecretId,
     session::InUse,
+    session_id::SessionId,
     session_store::{NotOpened, SessionStore},
     sessions::Sessions,
 };
 use crate::{
     door::Caller,
-    protocol::{Broken, Endpoint, Incoming, Message, Request, RpcError, RunStep, parse},
+    protocol::{Broken, Endpoint, Incoming, Message, Request, RequestInfo, RpcError, RunStep, Wire, parse},
 };
 use answer::{Refusal, receive, refuse};
 use headers::{LAST_EVENT_ID, SESSION_ID};
@@ -53,10 +53,22 @@ pub(crate) struct HttpWire {
 /// A request to one endpoint.
 #[derive(Clone, Copy, Debug)]
 struct Visit<'a> {
+    info: &'a RequestInfo,
     endpoint: &'a Arc<Endpoint>,
     caller: &'a Caller,
     headers: &'a HeaderMap,
     accepts: Accepts,
+}
+
+impl<'a> Visit<'a> {
+    /// How the request came.
+    fn wire(self) -> Wire<'a> {
+        Wire::Http {
+            info: self.info,
+            headers: self.headers,
+            session: self.headers.get(SESSION_ID).map(HeaderValue::as_bytes),
+        }
+    }
 }
 
 impl HttpWire {
@@ -70,6 +82,7 @@ impl HttpWire {
     /// Handles a request to an endpoint.
     pub(crate) async fn handle<B>(
         &self,
+        info: &RequestInfo,
         method: &Method,
         endpoint: &Arc<Endpoint>,
         caller: &Caller,
@@ -80,6 +93,7 @@ impl HttpWire {
         B: Body<Data = Bytes>,
     {
         let visit = Visit {
+            info,
             endpoint,
             caller,
             headers,
@@ -102,12 +116,14 @@ impl HttpWire {
     /// Handles a message that was posted to an endpoint, and has been read.
     pub(crate) async fn handle_message(
         &self,
+        info: &RequestInfo,
         endpoint: &Arc<Endpoint>,
         caller: &Caller,
         headers: &HeaderMap,
         body: Bytes,
     ) -> HttpResponse {
         let visit = Visit {
+            info,
             endpoint,
             caller,
             headers,
@@ -173,7 +189,7 @@ impl HttpWire {
                 Err(refusal) => refuse(None, refusal),
             },
             Ok(Incoming::Batch(batch)) => match self.session_for_requests(visit) {
-                Ok(session) => batch::answer(session, batch, visit.accepts).await,
+                Ok(session) => batch::answer(session, batch, visit.accepts, visit.wire()).await,
                 Err(refusal) => refuse(None, refusal),
             },
             Err(Broken { id, error }) => refuse(id.as_deref(), (StatusCode::BAD_REQUEST, error)),
@@ -196,7 +212,7 @@ impl HttpWire {
         let session = self.session_for_requests(visit)?;
         let running = visit
             .endpoint
-            .start(&session.0.peer, request)
+            .start(&session.0.peer, request, visit.wire())
             .map_err(|error| (response::status_of(error.code, false), error))?;
         Ok(answer::answer_legacy(running, session, visit.accepts).await)
     }
@@ -206,7 +222,7 @@ impl HttpWire {
         let (peer, outbox) = visit.endpoint.open(visit.caller);
         let mut running = visit
             .endpoint
-            .start(&peer, request)
+            .start(&peer, request, visit.wire())
             .map_err(|error| (StatusCode::BAD_REQUEST, error))?;
         // A client that has no session yet cannot answer.
         running.mute();
@@ -221,18 +237,16 @@ impl HttpWire {
         if answer.error_code().is_some() {
             return Ok(response::message(&answer, false));
         }
-        let refused = |why| match why {
-            NotOpened::Full => {
-                let error = RpcError::new(code::BUSY, "too many sessions are in use; end one or try later");
-                (StatusCode::SERVICE_UNAVAILABLE, error)
-            }
-            NotOpened::NoId => {
-                let error = RpcError::new(code::INTERNAL_ERROR, "there are no random numbers for a session id");
-                (StatusCode::INTERNAL_SERVER_ERROR, error)
-            }
+        let opened = self.sessions.open(visit.endpoint, visit.caller, (peer.clone(), outbox));
+        let secret = opened.map_err(not_opened)?;
+        let sealed = visit.endpoint.seal_session(&peer, &secret.text());
+        if let Some(session) = self.sessions.enter(secret, visit.caller, visit.endpoint) {
+            session.0.set_sealed(sealed.as_deref());
+        }
+        let id = SessionId {
+            secret,
+            sealed: sealed.as_deref(),
         };
-        let opened = self.sessions.open(visit.endpoint, visit.caller, (peer, outbox));
-        let id = opened.map_err(refused)?;
         let mut response = answer::single(answer, visit.accepts);
         if let Some(id) = id.header() {
             response.headers_mut().insert(SESSION_ID, id);
@@ -272,8 +286,11 @@ impl HttpWire {
         let Some(id) = visit.headers.get(SESSION_ID) else {
             return method_not_allowed("POST", "only POST works without a session");
         };
-        let id = SecretId::parse(id.as_bytes());
-        if id.is_some_and(|id| self.sessions.end(id, visit.caller, visit.endpoint)) {
+        let id = SessionId::parse(id.as_bytes());
+        // One that is known only to its client is noted as ended too.
+        let session = id.and_then(|id| self.enter(id, visit).ok());
+        drop(session);
+        if id.is_some_and(|id| self.sessions.end(id.secret, visit.caller, visit.endpoint)) {
             response::empty(StatusCode::NO_CONTENT)
         } else {
             problem(StatusCode::NOT_FOUND, NO_SESSION)
@@ -293,27 +310,63 @@ impl HttpWire {
         }
     }
 
+    /// The session with this id: one of this process, or one that goes on here as its client describes it.
+    fn enter(&self, id: SessionId<'_>, visit: Visit<'_>) -> Result<InUse, Refusal> {
+        if let Some(session) = self.sessions.enter(id.secret, visit.caller, visit.endpoint) {
+            return match session.0.is_sealed_as(id.sealed) {
+                true => Ok(session),
+                false => Err(no_session()),
+            };
+        }
+        let sealed = id
+            .sealed
+            .filter(|_| !self.sessions.is_over(id.secret))
+            .ok_or_else(no_session)?;
+        let opened = visit.endpoint.reopen(visit.caller, &id.secret.text(), sealed);
+        let opened = opened.ok_or_else(no_session)?;
+        let session = self.sessions.reopen(id.secret, visit.endpoint, visit.caller, opened);
+        let session = session.map_err(not_opened)?;
+        session.0.set_sealed(id.sealed);
+        Ok(session)
+    }
+
     fn session_if_any(&self, visit: Visit<'_>) -> Result<Option<InUse>, Refusal> {
         let mut ids = visit.headers.get_all(SESSION_ID).iter();
         let Some(id) = ids.next() else { return Ok(None) };
-        let id = SecretId::parse(id.as_bytes()).filter(|_| ids.next().is_none());
-        let session = id.and_then(|id| self.sessions.enter(id, visit.caller, visit.endpoint));
-        let session = session.ok_or_else(no_session)?;
+        let id = SessionId::parse(id.as_bytes()).filter(|_| ids.next().is_none());
+        let session = self.enter(id.ok_or_else(no_session)?, visit)?;
         headers::check_version(visit.headers).map_err(|error| (StatusCode::BAD_REQUEST, error))?;
         Ok(Some(session))
+    }
+}
+
+fn not_opened(why: NotOpened) -> Refusal {
+    match why {
+        NotOpened::OfOther => no_session(),
+        NotOpened::Full => {
+            let error = RpcError::new(code::BUSY, "too many sessions are in use; end one or try later");
+            (StatusCode::SERVICE_UNAVAILABLE, error)
+        }
+        NotOpened::NoId => {
+            let error = RpcError::new(code::INTERNAL_ERROR, "there are no random numbers for a session id");
+            (StatusCode::INTERNAL_SERVER_ERROR, error)
+        }
     }
 }
 
 async fn handle_modern(visit: Visit<'_>, mut request: Request) -> Result<HttpResponse, Refusal> {
     let mirrored = headers::check(visit.headers, &request).map_err(|error| (StatusCode::BAD_REQUEST, error))?;
     request.mirrored = Some(mirrored);
-    let running = visit.endpoint.start_modern(visit.caller, request).map_err(|error| {
-        match response::status_of(error.code, true) {
-            // A request that cannot be started is a bad one, also if its error is one of params.
-            StatusCode::OK => (StatusCode::BAD_REQUEST, error),
-            status => (status, error),
-        }
-    })?;
+    let running = visit
+        .endpoint
+        .start_modern(visit.caller, request, visit.wire())
+        .map_err(|error| {
+            match response::status_of(error.code, true) {
+                // A request that cannot be started is a bad one, also if its error is one of params.
+                StatusCode::OK => (StatusCode::BAD_REQUEST, error),
+                status => (status, error),
+            }
+        })?;
     Ok(answer::answer_modern(running, visit.accepts).await)
 }
 

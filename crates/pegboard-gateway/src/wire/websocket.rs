@@ -32,7 +32,7 @@ use super::{
 };
 use crate::{
     door::{Caller, PrincipalQuota, QuotaPermit},
-    protocol::{Connection, EarlyEnd, Endpoint, Outgoing},
+    protocol::{Connection, EarlyEnd, Endpoint, Outgoing, Wire},
 };
 
 /// The timeout of writing one frame.
@@ -101,7 +101,7 @@ impl WebSocketWire {
 
     async fn serve(self, socket: WebSocket, endpoint: &Arc<Endpoint>, caller: Caller, place: QuotaPermit) {
         let (mut sink, mut source) = socket.split();
-        let (connection, mut queue) = Connection::open(endpoint, &caller);
+        let (connection, mut queue) = Connection::open(endpoint, &caller, Wire::WebSocket);
         let (revoked, principal) = (caller.revoked, caller.principal);
         let seen = AtomicBool::new(true);
         let drained = async {

@@ -10,6 +10,8 @@ use std::{
 pub struct CallTimes {
     queued: AtomicU64,
     served: AtomicU64,
+    prepared: AtomicU64,
+    presented: AtomicU64,
 }
 
 impl CallTimes {
@@ -21,6 +23,26 @@ impl CallTimes {
     /// Adds the time from a request to the server until its response.
     pub fn add_served(&self, served: Duration) {
         self.served.fetch_add(micros(served), Ordering::Relaxed);
+    }
+
+    /// Notes the time before the queue: arguments, policy and approval.
+    pub fn set_prepared(&self, prepared: Duration) {
+        self.prepared.store(micros(prepared), Ordering::Relaxed);
+    }
+
+    /// Notes the time in which the result was sanitized, masked and shortened.
+    pub fn set_presented(&self, presented: Duration) {
+        self.presented.store(micros(presented), Ordering::Relaxed);
+    }
+
+    /// The time before the queue.
+    pub fn prepared(&self) -> Duration {
+        Duration::from_micros(self.prepared.load(Ordering::Relaxed))
+    }
+
+    /// The time in which the result was processed.
+    pub fn presented(&self) -> Duration {
+        Duration::from_micros(self.presented.load(Ordering::Relaxed))
     }
 
     /// The time in the queue.

@@ -9,6 +9,7 @@ use pegboard_base::{
     caller::Principal,
     diagnosis::{Cause, Code, Diagnosis, Edit, Place, Step},
     name::ServerName,
+    telemetry::{current, current_request},
 };
 use pegboard_mask::Counts;
 use pegboard_tools::{
@@ -177,6 +178,8 @@ pub struct AdminChange {
     server: Option<ServerName>,
     principal: Option<Principal>,
     view: Option<Arc<str>>,
+    tool: Option<String>,
+    definition: Option<DefinitionHash>,
 }
 
 /// How a change ended.
@@ -206,12 +209,21 @@ impl AdminChange {
             server: None,
             principal: None,
             view: None,
+            tool: None,
+            definition: None,
         }
     }
 
     /// Sets the server that was to be changed.
     pub fn server(mut self, server: ServerName) -> Self {
         self.server = Some(server);
+        self
+    }
+
+    /// Sets the definition that the change is about: that of a tool, or of the server's instructions.
+    pub fn definition(mut self, tool: Option<&str>, hash: DefinitionHash) -> Self {
+        self.tool = tool.map(truncate_name);
+        self.definition = Some(hash);
         self
     }
 
@@ -236,6 +248,11 @@ pub(crate) struct AuditEntry {
     view: Option<Arc<str>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     principal: Option<Arc<str>>,
+    /// The request of a client that it belongs to, as the log and the response have it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    request_id: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    trace_id: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     id: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -392,6 +409,8 @@ impl AuditEntry {
         let entry = Self {
             event: "change",
             server: change.server,
+            tool: change.tool,
+            definition: change.definition,
             action: Some(change.action),
             outcome: Some(change.outcome),
             ..Self::default()
@@ -417,14 +436,26 @@ impl AuditEntry {
         }
     }
 
-    /// Sets the view that the call was made through, and whom it was made for.
+    /// Sets the view that the call was made through, whom it was made for, and the request that this thread works for.
     pub(crate) fn with_view(mut self, view: Option<&Arc<str>>, principal: Option<&Principal>) -> Self {
         self.view = view.map(|view| match view.len() {
             0..=MAX_NAME => view.clone(),
             _ => truncate_name(view).into(),
         });
         self.principal = principal.map(|principal| truncate_name(principal.as_str()).into());
+        let request = current_request();
+        let span = current().or_else(|| request.as_ref()?.span());
+        self.request_id = request.map(|request| request.to_string());
+        self.trace_id = span.map(|(trace, _)| trace.to_string());
         self
+    }
+
+    /// Replaces the plain hashes by those under a key. Only these are written.
+    pub(super) fn sign(&mut self, key: &[u8; 32]) {
+        let arguments = self.arguments.as_mut().map(|arguments| &mut arguments.hash);
+        for hash in arguments.into_iter().chain(&mut self.name_hash) {
+            *hash = hash.to_hmac(key);
+        }
     }
 
     pub(crate) fn arguments(mut self, arguments: ArgumentsEntry) -> Self {

@@ -40,10 +40,7 @@ struct Tail {
 pub(crate) fn append(config: &AuditConfig, entries: &mut [AuditEntry]) -> io::Result<()> {
     let mut state = StateFile::lock(&config.file)?;
     for entry in entries.iter_mut() {
-        let arguments = entry.arguments.as_mut().map(|arguments| &mut arguments.hash);
-        for hash in arguments.into_iter().chain(&mut entry.name_hash) {
-            *hash = hash.to_hmac(&state.key);
-        }
+        entry.sign(&state.key);
     }
     let mut file = private_file::append(&config.file)?;
     let mut length = file.metadata()?.len();
@@ -184,6 +181,12 @@ fn part(log: &Path, first: u64) -> PathBuf {
     let mut path = log.as_os_str().to_owned();
     path.push(format!(".{first:012}"));
     path.into()
+}
+
+/// The files of a log, the oldest first. The last one is the one that is written.
+pub fn files(log: &Path) -> io::Result<Vec<PathBuf>> {
+    let older = parts(log)?.into_iter().map(|(_, path)| path);
+    Ok(older.chain([log.to_owned()]).collect())
 }
 
 /// The older files of a log with the numbers of their first records, the oldest first.

@@ -10,17 +10,15 @@ use std::{
     time::Duration,
 };
 
-use pegboard_base::timestamp::Timestamp;
+use pegboard_base::{log_event, timestamp::Timestamp};
 use tokio::{
     sync::{mpsc, oneshot},
     time::Instant,
 };
 
-use super::{
-    entry::AuditEntry,
-    log_file::{self, NotALog},
-};
+use super::{entry::AuditEntry, log_file::NotALog, sink::Sink};
 use crate::event::{Event, EventSender};
+use crate::metrics::AuditMetrics;
 use pegboard_base::deadline::Deadline;
 use pegboard_base::sync::Mutex;
 use pegboard_config::AuditConfig;
@@ -42,7 +40,15 @@ pub(crate) struct AuditLog {
     is_required: bool,
     /// How many records were lost since the log said so.
     lost: Arc<AtomicU64>,
+    totals: Arc<Totals>,
     failure: Arc<CurrentFailure>,
+}
+
+/// How many records there were since the board was opened.
+#[derive(Debug, Default)]
+struct Totals {
+    written: AtomicU64,
+    lost: AtomicU64,
 }
 
 /// Why the newest records could not be written; `None` once one was.
@@ -71,21 +77,25 @@ enum Message {
 }
 
 impl AuditLog {
-    /// Starts the writer. A log that cannot be written is reported with the first record.
-    pub(crate) fn open(config: AuditConfig, events: EventSender) -> Self {
+    /// Starts the writer. `has_stdout` says whether the program leaves its stdout to the log. A log that cannot be written is reported with the first record.
+    pub(crate) fn open(config: AuditConfig, events: EventSender, has_stdout: bool) -> Self {
         let (records, queue) = mpsc::channel(QUEUE);
         let lost = Arc::default();
         let failure = Arc::default();
+        let totals: Arc<Totals> = Arc::default();
         let log = Self {
             records,
             is_required: config.required,
             lost: Arc::clone(&lost),
+            totals: totals.clone(),
             failure: Arc::clone(&failure),
         };
         let writer = Writer {
+            sink: Sink::new(&config, has_stdout),
             config,
             events,
             lost,
+            totals,
             failure,
             queue,
             reported: None,
@@ -113,10 +123,20 @@ impl AuditLog {
         failure
     }
 
+    /// How many records there were.
+    pub(crate) fn counts(&self) -> AuditMetrics {
+        AuditMetrics {
+            written: self.totals.written.load(Ordering::Relaxed),
+            lost: self.totals.lost.load(Ordering::Relaxed),
+            is_required: self.is_required,
+        }
+    }
+
     /// Passes a record to the writer. If too many wait, the record is lost, and the log will say so.
     pub(crate) fn record(&self, entry: AuditEntry) {
         if self.records.try_send(Message::Record(Box::new(entry))).is_err() {
             self.lost.fetch_add(1, Ordering::Relaxed);
+            self.totals.lost.fetch_add(1, Ordering::Relaxed);
         }
     }
 
@@ -194,7 +214,7 @@ impl Unwritten {
     fn hint(&self) -> &'static str {
         match self.is_other_file {
             true => "`audit` is `required`: name another file in `audit`, or move this one away",
-            false => "`audit` is `required`: free the disk or fix the permissions of the file",
+            false => "`audit` is `required`: free the disk, fix the permissions of the file, or let the syslog run",
         }
     }
 }
@@ -224,9 +244,11 @@ const ENDED: &str = "its writer has ended";
 
 /// The state of the writer's thread.
 struct Writer {
+    sink: Sink,
     config: AuditConfig,
     events: EventSender,
     lost: Arc<AtomicU64>,
+    totals: Arc<Totals>,
     failure: Arc<CurrentFailure>,
     queue: mpsc::Receiver<Message>,
     /// When the current failure was last reported.
@@ -270,7 +292,7 @@ impl Writer {
         let records = entries.len() as u64 - u64::from(lost > 0);
         let result = match entries.is_empty() {
             true => Ok(()),
-            false => log_file::append(&self.config, &mut entries).map_err(Unwritten::from),
+            false => self.sink.append(&self.config, &mut entries).map_err(Unwritten::from),
         };
         match &result {
             Ok(()) if entries.is_empty() => {
@@ -278,12 +300,16 @@ impl Writer {
                     self.retry();
                 }
             }
-            Ok(()) => self.clear_failure(),
+            Ok(()) => {
+                self.totals.written.fetch_add(records, Ordering::Relaxed);
+                self.clear_failure();
+            }
             Err(why) => {
                 // Calls that wait for their record are refused, so theirs are not missing.
                 let missing = records - written.len() as u64;
                 self.refused += written.len() as u64;
                 self.lost.fetch_add(lost + missing, Ordering::Relaxed);
+                self.totals.lost.fetch_add(missing, Ordering::Relaxed);
                 self.report(why);
             }
         }
@@ -300,7 +326,7 @@ impl Writer {
         if self.failure.lock().is_none() {
             return;
         }
-        match log_file::append(&self.config, &mut [AuditEntry::lost(self.refused)]) {
+        match self.sink.append(&self.config, &mut [AuditEntry::lost(self.refused)]) {
             Ok(()) => self.clear_failure(),
             Err(error) => self.report(&error.into()),
         }
@@ -310,19 +336,19 @@ impl Writer {
         (self.reported, self.refused) = (None, 0);
         let before = self.failure.lock().take();
         if before.is_some() {
-            tracing::info!(file = %self.config.file.display(), "the audit log is written again");
+            tracing::info!(name: log_event::AUDIT_RECOVERED, file = self.config.place(), "the audit log is written again");
         }
     }
 
     fn report(&mut self, why: &Unwritten) {
-        let reason = format!("{}: {why}", self.config.file.display());
+        let reason = format!("{}: {why}", self.config.place());
         note_failure(&self.failure, self.config.required, why, reason);
         if self.reported.is_some_and(|at| at.elapsed() < REPORT_EVERY) {
             return;
         }
         self.reported = Some(Instant::now());
-        let file = self.config.file.display();
-        tracing::warn!(%file, %why, "the audit log cannot be written");
+        let file = self.config.place();
+        tracing::warn!(name: log_event::AUDIT_FAILED, file, %why, "the audit log cannot be written");
         self.events.send(|| Event::AuditFailed {
             reason: format!("{file}: {why}"),
             at: Timestamp::now(),

@@ -25,11 +25,12 @@ use crate::{
     audit::AuditLog,
     call::{Approvals, Approver, CallJournal, CallMemories, Embedder, Embeddings, Journal, UsageByPrincipal},
     event::EventSender,
+    metrics::{BoardCounters, MetricLabels},
     pin::PinStore,
     server::{Backoff, BadSchedule, BoardShared, Jitter, LinkContext, Queues, Registry, Server, SharedLinks},
 };
 use pegboard_base::name::{BadServerName, ServerName};
-use pegboard_base::sync::Mutex;
+use pegboard_base::{sync::Mutex, telemetry::Telemetry};
 use pegboard_client::{
     credential::{CallerTokens, Credentials},
     session::{ClientInfo, EraMemory, Host, ListScope, NoHost},
@@ -61,6 +62,9 @@ pub struct Builder {
     #[cfg(feature = "oauth")]
     tokens: TokenFolder,
     journal: Journal,
+    telemetry: Option<Arc<dyn Telemetry>>,
+    metric_labels: MetricLabels,
+    keeps_stdout: bool,
 }
 
 impl Pegboard {
@@ -81,10 +85,13 @@ impl Pegboard {
             approval_defaults: ApprovalDefaults::default(),
             embeddings: None,
             stand_ins: None,
+            keeps_stdout: false,
             credentials: None,
             #[cfg(feature = "oauth")]
             tokens: TokenFolder::default(),
             journal: Journal::default(),
+            telemetry: None,
+            metric_labels: MetricLabels::default(),
         }
     }
 
@@ -232,6 +239,48 @@ impl Builder {
         self
     }
 
+    /// Sets what receives the spans of requests to servers, and their durations. Without it there are none, and calls cost nothing more.
+    ///
+    /// A call is part of the trace that its `_meta` names ([`ToolCall::traceparent`](crate::ToolCall::traceparent)), and begins one otherwise. The
+    /// server gets the context of the span in `_meta`.
+    ///
+    /// ```
+    /// use pegboard::{Config, Pegboard, telemetry::{Span, Telemetry, TraceContext, TraceId}};
+    ///
+    /// #[derive(Debug)]
+    /// struct Printer;
+    ///
+    /// impl Telemetry for Printer {
+    ///     fn samples(&self, _: TraceId, parent: Option<&TraceContext>) -> bool {
+    ///         parent.is_none_or(TraceContext::is_sampled)
+    ///     }
+    ///
+    ///     fn finish(&self, span: Span) {
+    ///         println!("{} took {:?}", span.name, span.took);
+    ///     }
+    /// }
+    ///
+    /// let builder = Pegboard::builder(Config::default()).telemetry(Printer);
+    /// ```
+    pub fn telemetry(mut self, telemetry: impl Telemetry) -> Self {
+        self.telemetry = Some(Arc::new(telemetry));
+        self
+    }
+
+    /// Counts calls by tool, by principal and by the [label](crate::View::label) of their view, each for so many names. The first ones to be seen have
+    /// a label of their own, and the rest are counted as `other`; a tool or principal of that name has the label `other'`. Without this, no name of a
+    /// tool or a principal is in the metrics, and calls cost nothing for it.
+    ///
+    /// ```
+    /// use pegboard::{Config, Pegboard, metrics::MetricLabels};
+    ///
+    /// let builder = Pegboard::builder(Config::default()).metric_labels(MetricLabels::new(200, 100, 100));
+    /// ```
+    pub fn metric_labels(mut self, labels: MetricLabels) -> Self {
+        self.metric_labels = labels;
+        self
+    }
+
     /// Sets the embedder for semantic search of tools, for all views without their own. See [`View::embedder`](crate::View::embedder).
     pub fn embedder(mut self, embedder: impl Embedder) -> Self {
         self.embeddings = Some(Arc::new(Embeddings::new(embedder)));
@@ -249,6 +298,14 @@ impl Builder {
     /// together, each used for 30 days after the server was listed last.
     pub fn catalog_store(mut self, folder: impl Into<PathBuf>) -> Self {
         self.catalogs = Some(CatalogStore::new(folder));
+        self
+    }
+
+    /// Keeps an audit log that the config sends to stdout from there, because the program prints something else: it counts as one that cannot be
+    /// written.
+    #[doc(hidden)]
+    pub fn keeps_stdout(mut self) -> Self {
+        self.keeps_stdout = true;
         self
     }
 
@@ -331,7 +388,7 @@ impl Builder {
         Ok(self.build())
     }
 
-    fn build(self) -> Pegboard {
+    fn build(mut self) -> Pegboard {
         let limits = self.config.limits;
         let caller_tokens = CallerTokens::default();
         let secrets = KnownSecrets::default();
@@ -353,7 +410,7 @@ impl Builder {
                 pins: self.pins.clone().unwrap_or_else(PinStore::in_memory),
                 next_server: AtomicU64::new(1),
                 events: EventSender::default(),
-                tallies: Arc::default(),
+                tallies: Arc::new(BoardCounters::new(self.metric_labels)),
             }),
             host: self.host,
             client: Arc::new(self.client),
@@ -375,9 +432,9 @@ impl Builder {
         factory.secrets.learn(self.config.removed_secrets.iter().cloned());
         let early = ServerMasker::new(&Masking::default(), factory.secrets.clone());
         early.own_secrets(configs.flat_map(ServerConfig::secrets));
-        let gateway = PublishedSettings::new(GatewaySettings::new(self.config.views, self.config.serve));
+        let gateway = PublishedSettings::new(GatewaySettings::take(&mut self.config));
         let audit = self.config.audit;
-        let audit = audit.map(|config| AuditLog::open(config, factory.shared.events.clone()));
+        let audit = audit.map(|config| AuditLog::open(config, factory.shared.events.clone(), !self.keeps_stdout));
         let mut servers: Vec<Server> = Vec::new();
         let mut configured = self.config.servers;
         for (name, _, _) in &self.in_process {
@@ -411,6 +468,7 @@ impl Builder {
                 embeddings: self.embeddings,
                 audit,
                 journal: self.journal,
+                telemetry: self.telemetry,
                 snapshots: Arc::default(),
                 compiled_schemas: Arc::default(),
                 usage: UsageByPrincipal::default(),

@@ -80,9 +80,7 @@ impl<'a> ConfigChange<'a> {
         Box::pin(async move {
             config.servers.retain(|name, _| !self.has_in_process(name));
             config.misconfigured.retain(|name, _| !self.has_in_process(name));
-            for (name, queue) in &config.queues {
-                self.factory.shared.queues.grow(name, queue.concurrent);
-            }
+            self.factory.shared.queues.apply(&config.queues);
             self.factory.take_limits(&config.limits);
             self.forget_refused().await;
         })

@@ -6,7 +6,8 @@ use arc_swap::ArcSwap;
 use tokio::sync::watch;
 
 use crate::call::View;
-use pegboard_config::{ServeConfig, ViewConfig};
+use pegboard_base::name::NameStyle;
+use pegboard_config::{Config, ServeConfig, ViewConfig};
 
 /// The named views and the settings of the gateway, of one config.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -17,11 +18,18 @@ pub struct GatewaySettings {
     pub views: BTreeMap<String, ViewConfig>,
     /// Where the gateway listens, whom it lets in, and its limits.
     pub serve: ServeConfig,
+    /// How tools are named in views that set no style.
+    pub naming: NameStyle,
 }
 
 impl GatewaySettings {
-    pub(super) fn new(views: BTreeMap<String, ViewConfig>, serve: ServeConfig) -> Self {
-        Self { views, serve }
+    /// Takes the settings out of a config.
+    pub(super) fn take(config: &mut Config) -> Self {
+        Self {
+            views: std::mem::take(&mut config.views),
+            serve: std::mem::take(&mut config.serve),
+            naming: config.naming.clone(),
+        }
     }
 }
 

@@ -95,7 +95,7 @@ fn warning(row: &ServerStatus) -> Option<Warning> {
         id,
         category: "mcp_health",
         message: format!("server `{}`{of_view} is {}", row.name, row.state.as_str()),
-        details: error.message.clone(),
+        details: error.message_for_all(),
         server: Some(row.name.clone()),
         created_at: row.since,
     })

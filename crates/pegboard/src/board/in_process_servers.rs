@@ -56,7 +56,7 @@ impl Pegboard {
         if self.0.registry.get(&name).is_some() {
             return Err(NotConnected::NameTaken(name));
         }
-        self.server_changes()
+        self.changes_of_servers()
             .put_in_process(&name, Arc::new(dialer), settings)
             .await
     }
@@ -75,7 +75,7 @@ impl Pegboard {
     {
         let name = name.try_into().map_err(BadServerName::from)?;
         let _turn = self.0.changes.acquire().await;
-        self.server_changes()
+        self.changes_of_servers()
             .put_in_process(&name, Arc::new(dialer), settings)
             .await
     }

@@ -333,7 +333,7 @@ async fn status_and_events_name_the_principal() {
     assert!(rows[0].get("principal").is_none());
     let mut ready = None;
     while ready.is_none() {
-        if let crate::event::Event::ServerChanged {
+        if let Event::ServerChanged {
             state: State::Ready,
             principal,
             view,

@@ -32,12 +32,29 @@ impl Pegboard {
         }
         let change = ConfigChange::new(&self.0.registry, &self.0.factory);
         change.prepare(&mut config).await;
-        self.0.views.set_naming(config.naming.clone());
-        self.0.gateway.publish(GatewaySettings::new(
-            std::mem::take(&mut config.views),
-            std::mem::take(&mut config.serve),
-        ));
+        self.publish_gateway_settings(&mut config);
         change.apply(config).await
+    }
+
+    /// As [`Pegboard::apply`], without what [`Pegboard::publish_gateway_settings`] takes over.
+    #[doc(hidden)]
+    pub async fn apply_servers(&self, mut config: Config) -> Applied {
+        let _turn = self.0.changes.acquire().await;
+        if self.0.registry.is_closing() {
+            return Applied::default();
+        }
+        let change = ConfigChange::new(&self.0.registry, &self.0.factory);
+        change.prepare(&mut config).await;
+        change.apply(config).await
+    }
+
+    /// Takes the views, the naming and the settings of the gateway out of a config and over. It waits for no server and for no other change, so
+    /// that what a client may not use any more is out of its reach at once.
+    #[doc(hidden)]
+    pub fn publish_gateway_settings(&self, config: &mut Config) {
+        let settings = GatewaySettings::take(config);
+        self.0.views.set_naming(settings.naming.clone());
+        self.0.gateway.publish(settings);
     }
 
     /// Adds a server, or replaces the one of its name, and connects it, regardless of its `start` setting. A working server is replaced only
@@ -53,7 +70,7 @@ impl Pegboard {
     {
         let name = name.try_into().map_err(BadServerName::from)?;
         let _turn = self.0.changes.acquire().await;
-        self.server_changes().connect(&name, config).await
+        self.changes_of_servers().connect(&name, config).await
     }
 
     /// Removes a server from the board, in every view: new calls find none of its tools, and calls in flight complete first. The server is
@@ -118,7 +135,7 @@ impl Pegboard {
         let Some(server) = self.0.registry.get(name) else {
             return false;
         };
-        let changes = self.server_changes();
+        let changes = self.changes_of_servers();
         if !changes.has_room(name) || self.0.registry.is_closing() || server.connections().is_misconfigured() {
             return false;
         }

@@ -9,6 +9,7 @@ use tokio::sync::Semaphore;
 
 #[cfg(feature = "oauth")]
 use super::sign_in_provider::SignIns;
+use crate::metrics::BoardLoad;
 use crate::server::{BoardShared, Outage, Server, identity};
 use pegboard_base::{name::ServerName, sync::catch_now};
 use pegboard_client::{
@@ -58,6 +59,23 @@ impl ServerFactory {
             Some(outage) if config.enabled => Server::refuse(config, spec, &self.shared, outage),
             _ => Server::new(config, spec, &self.shared),
         }
+    }
+
+    /// How much of the limits is in use, with these servers.
+    pub(super) fn load(&self, servers: &[Server]) -> BoardLoad {
+        let limit = self.processes.load(Ordering::Relaxed);
+        let free = self.shared.link_context.processes.available_permits();
+        let mut load = BoardLoad {
+            buffered_limit: self.budget.limit() as u64,
+            processes: limit.saturating_sub(free) as u64,
+            processes_limit: limit as u64,
+            ..BoardLoad::default()
+        };
+        for server in servers {
+            let name = server.name().clone();
+            load.servers.entry(name).or_default().add(&server.load());
+        }
+        load
     }
 
     /// Why a server whose config holds tools must not start: its pins cannot be kept, or cannot be read.

@@ -2,7 +2,7 @@
 
 use super::Pegboard;
 use crate::audit::{AdminChange, ChangeOutcome};
-use pegboard_base::{caller::Principal, name::ServerName};
+use pegboard_base::{caller::Principal, log_event, name::ServerName};
 use pegboard_oauth::OAuthAccount;
 use pegboard_tools::outcome::Failure;
 
@@ -70,6 +70,7 @@ impl Drop for SignInRecord {
         let principal = self.principal.as_ref().map(Principal::as_str);
         let server = self.server.as_ref().map(ServerName::as_str);
         tracing::info!(
+            name: log_event::SIGN_IN_CHANGED,
             server,
             principal,
             action = self.action,

@@ -12,6 +12,7 @@ use crate::{
 use pegboard_base::{
     name::{NameStyle, ServerName},
     sync::Mutex,
+    telemetry::Telemetry,
 };
 use pegboard_client::{credential::ViewCredentials, native::NativeTools, transport::Target};
 use pegboard_config::{SESSION_ID, Scope, Start};
@@ -32,6 +33,8 @@ pub(super) struct ViewOpener {
     pub(super) audit: Option<AuditLog>,
     /// Notes the calls in flight.
     pub(super) journal: Journal,
+    /// Receives the spans of calls.
+    pub(super) telemetry: Option<Arc<dyn Telemetry>>,
     /// The route tables that toolsets share.
     pub(super) snapshots: Arc<SharedSnapshots>,
     /// The compiled schemas of tools.
@@ -57,7 +60,11 @@ impl ViewOpener {
             .reset(approval_defaults.approver.as_ref(), &approval_defaults.approvals);
         view.audit.clone_from(&self.audit);
         view.journal.clone_from(&self.journal);
+        view.telemetry.clone_from(&self.telemetry);
         view.usage = self.usage.get_or_insert(view.principal.as_ref());
+        let tallies = registry.tallies();
+        view.principal_counts = view.principal.as_ref().and_then(|name| tallies.principal(name));
+        view.label_counts = view.label.as_ref().and_then(|label| tallies.labelled_view(label));
         view.compiled_schemas.clone_from(&self.compiled_schemas);
         view.embeddings = view.embeddings.or_else(|| self.embeddings.clone());
         let brought = view.tools.clone().map(|tools| make_home(registry, factory, tools));

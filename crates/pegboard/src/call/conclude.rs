@@ -1,5 +1,7 @@
 //! The last steps of every call: presents its outcome, runs the `after` hooks, and ends it for events and metrics.
 
+use tokio::time::Instant;
+
 use super::{
     context::CallContext,
     error::{CallError, after_a_lost_attempt},
@@ -38,7 +40,11 @@ pub(super) async fn conclude(
         let warning = context.server().listing().warn_about(&context.tool().name);
         record.warnings.extend(warning);
     }
+    let presenting_since = call.times.is_some().then(Instant::now);
     let presented = present::present(context, call, outcome).await;
+    if let (Some(times), Some(since)) = (&call.times, presenting_since) {
+        times.set_presented(since.elapsed());
+    }
     let reply = record.close(context, call, presented);
     context.server().counts().record_reply(&reply);
     context.server().owner().count(&reply);

@@ -1,5 +1,8 @@
 //! Sends a call to its server: waits in the queue, gets a session, exchanges the messages, and retries after faults.
 
+use std::time::Duration;
+
+use pegboard_protocol::method;
 use serde_json::{Map, Value};
 use tokio::{sync::mpsc, time::Instant};
 
@@ -8,6 +11,7 @@ use super::{
     error::CallError,
     journal::{JournalEntry, Noted},
     native_caller::with_caller,
+    observe::{Observer, Operation, carried},
     progress,
     record::CallRecord,
     retry::{Next, RetryState, ToolClass},
@@ -34,6 +38,9 @@ pub(super) async fn deliver(
     keeps_raw: bool,
 ) -> Result<CallResult, CallError> {
     let (server, deadline) = (context.server(), context.deadline);
+    if let Some(times) = &call.times {
+        times.set_prepared(context.started.elapsed());
+    }
     let permit = server
         .permit_call(&context.tool().name, &context.view.owner, deadline)
         .await?;
@@ -49,9 +56,17 @@ pub(super) async fn deliver(
     };
     let live = for_client(context, live, 0).await;
     record.attempts = 1;
+    let telemetry = context.view.telemetry.as_ref();
     let prepared = PreparedCall {
         context,
         call,
+        queued: record.queued,
+        observer: telemetry.map(|telemetry| {
+            // Boxed, because calls of programs without one would carry its size.
+            Box::new(Observer::new(telemetry, &call.parent, || {
+                carried(&call.meta, telemetry.propagation())
+            }))
+        }),
         arguments,
         pass_on: context
             .forwarded
@@ -115,6 +130,10 @@ struct PreparedCall<'a> {
     arguments: &'a Arguments,
     pass_on: PassOn<'a>,
     meta: Map<String, Value>,
+    /// How long it was queued.
+    queued: Duration,
+    /// Who is told of its requests, if that is anyone.
+    observer: Option<Box<Observer<'a>>>,
 }
 
 impl PreparedCall<'_> {
@@ -138,10 +157,13 @@ impl PreparedCall<'_> {
     ) -> Result<Result<CallResult, Fault>, CallError> {
         let breaker = self.context.server().admission().breaker();
         let ticket = breaker.allow_now()?;
+        let attempt = self.observer.as_ref();
+        let attempt = attempt.map(|observer| Box::new(observer.begin(self.operation(tool, live))));
+        let traced = attempt.as_ref().and_then(|attempt| attempt.meta(&self.meta));
         let call = Call {
             tool,
             arguments: self.arguments.as_raw(),
-            meta: &self.meta,
+            meta: traced.as_ref().unwrap_or(&self.meta),
             patience: Patience {
                 idle: self.context.config.limits.call_timeout,
                 total: self.context.deadline,
@@ -157,6 +179,9 @@ impl PreparedCall<'_> {
         }
         let sent_at = Instant::now();
         let result = live.session.call(call).await;
+        if let Some(attempt) = attempt {
+            attempt.finish_call(&result);
+        }
         if let Some(times) = &self.call.times {
             times.add_served(sent_at.elapsed());
         }
@@ -176,6 +201,18 @@ impl PreparedCall<'_> {
             Ok(_) | Err(_) => breaker.report_success(ticket),
         }
         Ok(result)
+    }
+
+    /// What its requests do, for their spans.
+    fn operation<'b>(&'b self, tool: &'b Tool, live: &'b Live) -> Operation<'b> {
+        Operation {
+            server: self.context.server(),
+            live,
+            method: method::TOOLS_CALL,
+            subject: Some(&tool.name),
+            queued: self.queued,
+            arguments: Some(self.arguments.as_raw().get()),
+        }
     }
 
     /// Notes the call as one in flight, unless its tool only reads.

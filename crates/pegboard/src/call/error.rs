@@ -283,7 +283,26 @@ pub(crate) fn request_failure(server: &Server, fault: &Fault, what: &str) -> Fai
 
 /// A failed request as a failure for the caller; `what` names the request.
 fn failure_of(fault: &Fault, what: &str) -> Failure {
-    let kind = match &fault.kind {
+    let kind = fault_kind(fault);
+    let hint = match &fault.kind {
+        // The server has spoken MCP before.
+        FaultKind::Wire(failure) if failure.kind == FailureKind::Protocol => {
+            Some("the server, or a proxy in front of it, breaks the protocol; its log may say more".to_owned())
+        }
+        _ => fault.hint(),
+    };
+    Failure {
+        hint,
+        may_have_executed: fault.sent == Sent::Maybe,
+        code: fault.rpc_code(),
+        retry_after: fault.retry_after().or_else(|| unknown_wait(fault)),
+        ..Failure::new(kind, format!("{what} failed: {fault}")).caused_by(fault)
+    }
+}
+
+/// What kind of failure a fault is.
+pub(super) fn fault_kind(fault: &Fault) -> Kind {
+    match &fault.kind {
         FaultKind::TimedOut { .. } => Kind::Timeout,
         FaultKind::Unreadable(_) => Kind::Internal,
         FaultKind::NoVersion(_) => Kind::Unavailable,
@@ -304,20 +323,6 @@ fn failure_of(fault: &Fault, what: &str) -> Failure {
             | FailureKind::Status { .. } => Kind::Transport,
         },
         FaultKind::Ended(_) | FaultKind::Dial(_) => Kind::Transport,
-    };
-    let hint = match &fault.kind {
-        // The server has spoken MCP before.
-        FaultKind::Wire(failure) if failure.kind == FailureKind::Protocol => {
-            Some("the server, or a proxy in front of it, breaks the protocol; its log may say more".to_owned())
-        }
-        _ => fault.hint(),
-    };
-    Failure {
-        hint,
-        may_have_executed: fault.sent == Sent::Maybe,
-        code: fault.rpc_code(),
-        retry_after: fault.retry_after().or_else(|| unknown_wait(fault)),
-        ..Failure::new(kind, format!("{what} failed: {fault}")).caused_by(fault)
     }
 }
 

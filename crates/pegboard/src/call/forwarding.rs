@@ -5,6 +5,7 @@ use std::sync::{Arc, OnceLock};
 use pegboard_protocol::RpcError;
 use serde_json::{Value, value::RawValue};
 
+use pegboard_base::telemetry::Parent;
 use pegboard_client::{session::PassOn, transport::ServerError};
 use pegboard_tools::outcome::{Failure, ForwardedResult};
 
@@ -57,6 +58,8 @@ pub struct Forwarding {
     /// The id that a host sees as [`Caller::call`](crate::Caller::call) when the server asks during a request that is no tool call. Without it, one is
     /// generated; a tool call has its own.
     pub id: Option<String>,
+    /// What the program has decided about the trace of a request that is no tool call.
+    pub parent: Parent,
 }
 
 impl Forwarding {

@@ -9,7 +9,7 @@ use super::{audience::Audience, route::resolved::Route, view::View};
 use crate::{
     audit::{AuditDecision, AuditEntry, AuditRule},
     event::{CallEnd, Event},
-    metrics::ServerCounters,
+    metrics::{ServerCounters, SumCounters},
 };
 use pegboard_base::{caller::Principal, name::ServerName};
 use pegboard_tools::tool_call::ToolCall;
@@ -28,6 +28,8 @@ const MAX_NAME: usize = 512;
 pub(crate) struct CallGuard<'a> {
     view: BorrowedOrShared<'a, View>,
     counters: Counters<'a>,
+    /// The counters of its tool, if tools are counted.
+    tool: Option<Arc<SumCounters>>,
     /// The call's data in events; only set if there are subscribers or an audit log.
     info: Option<Box<CallInfo>>,
     started: Instant,
@@ -74,7 +76,11 @@ struct CallInfo {
 impl<'a> CallGuard<'a> {
     /// Begins a call whose tool is not known yet. `CallCreated` is sent once it is known, or with [`CallGuard::create`].
     pub(crate) fn open(view: &'a View, call: &ToolCall, started: Instant) -> Self {
+        if let Some(counts) = &view.label_counts {
+            counts.begin();
+        }
         Self {
+            tool: None,
             info: (view.events.has_subscribers() || view.audit.is_some()).then(|| Box::new(CallInfo::new(call))),
             view: BorrowedOrShared::Borrowed(view),
             counters: Counters::Unrouted,
@@ -95,6 +101,7 @@ impl<'a> CallGuard<'a> {
         let counts = route.server.counts();
         counts.begin();
         self.counters = Counters::Server(BorrowedOrShared::Borrowed(counts));
+        self.tool = counts.tool(&route.tool.name);
         self.set_tool(&route.tool, route.server.name());
     }
 
@@ -130,6 +137,7 @@ impl<'a> CallGuard<'a> {
         CallGuard {
             view: BorrowedOrShared::Shared(view.clone()),
             counters: Counters::Server(BorrowedOrShared::Shared(route.server.counts().clone())),
+            tool: self.tool.take(),
             info: self.info.take(),
             started: self.started,
             is_open: true,
@@ -197,7 +205,8 @@ impl<'a> CallGuard<'a> {
         } else {
             let (server, tool) = (reply.server.as_ref().map(tracing::field::display), &reply.tool);
             let tool = tool.as_ref().map(tracing::field::display);
-            tracing::info!(id = %reply.id, server, tool, kind = kind.as_str(), latency = ?reply.latency, "call failed");
+            let principal = self.view.principal.as_ref().map(tracing::field::display);
+            tracing::info!(id = %reply.id, principal, server, tool, kind = kind.as_str(), latency = ?reply.latency, "call failed");
         }
     }
 
@@ -206,6 +215,12 @@ impl<'a> CallGuard<'a> {
             Counters::Unrouted => self.view.tallies.unrouted.count(kind, took),
             Counters::BuiltIn => self.view.tallies.own_tools.count(kind, took),
             Counters::Server(counts) => counts.end(kind, took),
+        }
+        for counts in [&self.tool, &self.view.principal_counts].into_iter().flatten() {
+            counts.count(kind, took);
+        }
+        if let Some(counts) = &self.view.label_counts {
+            counts.end(kind, took);
         }
     }
 

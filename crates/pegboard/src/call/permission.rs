@@ -2,7 +2,7 @@
 
 use super::{
     approval::{Decision, PastApproval, Question},
-    audit_trail,
+    approver_or_watcher, audit_trail,
     context::CallContext,
     hook::panic_failure,
     limit_check,
@@ -130,6 +130,33 @@ enum Requirement {
     Forbidden,
 }
 
+/// Which settings require the agreement.
+fn how_to_exempt(context: &CallContext<'_>) -> String {
+    let (policy, tool) = (&context.config.policy, context.tool());
+    let only_reads = tool.is_read_only(context.route.is_believed(policy));
+    let former = context.server().listing().former_names();
+    let former = former.get(&tool.name);
+    let of_view = requirement_in(context.view.rules.approval, only_reads) != Requirement::Nothing;
+    let of_server = requirement_for(tool, only_reads, policy, former) != Requirement::Nothing;
+    let server = &tool.server;
+    let of_server = match of_server.then(|| tool_policy(policy, &tool.name, former).approval.is_some()) {
+        None => None,
+        Some(true) => Some(format!(
+            "`approval` in `tools` of server `{server}` requires it for this tool"
+        )),
+        Some(false) => Some(format!(
+            "`approval_exempt` of server `{server}` lists the tools that need no agreement"
+        )),
+    };
+    match (of_view, of_server) {
+        (true, None) => {
+            "`approval` of the view requires it; `approval_exempt` of a server changes nothing about that".to_owned()
+        }
+        (true, Some(of_server)) => format!("`approval` of the view requires it, and so does the server: {of_server}"),
+        (false, of_server) => of_server.unwrap_or_default(),
+    }
+}
+
 fn requirement(context: &CallContext<'_>) -> Requirement {
     let (policy, of_view) = (&context.config.policy, context.view.rules.approval);
     if policy.approval == Approval::Auto && policy.tools.is_empty() && of_view == Approval::Auto {
@@ -214,12 +241,8 @@ async fn request_approval(context: &CallContext<'_>, call: &ToolCall, arguments:
         |rule, advice, message: String| Denied::by(rule, Failure::new(Kind::NotPermitted, message).advice(advice));
     let Some(approver) = &rules.approver else {
         let message = format!("a person must agree to calls of `{name}`, and nobody can be asked");
-        let hint = format!(
-            "`approval_exempt` of server `{}` lists the tools that need no agreement",
-            tool.server
-        );
         let failure = Failure::new(Kind::NotPermitted, message).advice(Advice::Leave);
-        return Err(Denied::by(AuditRule::NoApprover, failure.hint(hint)));
+        return Err(Denied::by(AuditRule::NoApprover, failure.hint(how_to_exempt(context))));
     };
     let shown = show(context, arguments);
     let limit = rules.approval_timeout().min(context.deadline.remaining());
@@ -243,7 +266,7 @@ async fn request_approval(context: &CallContext<'_>, call: &ToolCall, arguments:
             has_changed: past.contains(&PastApproval::Changed),
             is_tainted: rules.taint.is_set(),
         };
-        let decision = catch(async { approver.decide(question).await }).await?;
+        let decision = catch(async { approver_or_watcher::decide(context, approver.as_ref(), question).await }).await?;
         // Stored before the permit is released, so that the next waiting call sees it.
         let rule = match decision {
             Decision::ForView => {

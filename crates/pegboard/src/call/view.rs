@@ -31,10 +31,15 @@ use super::{
     result_options::ResultOptions,
     view_rules::Rules,
 };
-use crate::{audit::AuditLog, event::EventSender, metrics::BoardCounters};
+use crate::{
+    audit::AuditLog,
+    event::EventSender,
+    metrics::{BoardCounters, SumCounters, ViewCounters},
+};
 use pegboard_base::{
     caller::{Caller, CallerView, Principal, QuotaOwner},
     name::{NameRules, NameStyle, ServerName},
+    telemetry::Telemetry,
 };
 use pegboard_client::{
     credential::{CallerRights, Credentials, ViewCredentials},
@@ -111,6 +116,11 @@ pub struct View {
     pub(crate) forwarded_tasks: Arc<ForwardedTasks>,
     pub(crate) events: EventSender,
     pub(crate) tallies: Arc<BoardCounters>,
+    /// The label in metrics, and the counters of all views that have it; the latter are set when the view is opened.
+    pub(crate) label: Option<Arc<str>>,
+    pub(crate) label_counts: Option<Arc<ViewCounters>>,
+    /// The counters of the principal; set when the view is opened.
+    pub(crate) principal_counts: Option<Arc<SumCounters>>,
     /// How often the view's owner may call, and how many of its calls may be in flight.
     pub(crate) rate: Option<Rate>,
     pub(crate) max_in_flight: Option<usize>,
@@ -121,6 +131,8 @@ pub struct View {
     pub(crate) audit: Option<AuditLog>,
     /// Notes the calls in flight.
     pub(crate) journal: Journal,
+    /// Receives the spans of calls; set when the view is opened.
+    pub(crate) telemetry: Option<Arc<dyn Telemetry>>,
     /// The compiled schemas of the board's tools.
     pub(crate) compiled_schemas: Arc<CompiledSchemas>,
     /// Set when the view is closed, for calls that waited for approval meanwhile.
@@ -177,6 +189,13 @@ impl View {
     /// Names the view, for the audit log and for the events of servers that only this view uses. The default is `view-1`, `view-2` and so on.
     pub fn name(mut self, name: impl Into<String>) -> Self {
         self.name = Some(name.into().into());
+        self
+    }
+
+    /// Sets the label under which metrics count the calls of this view, together with those of other views that have it. Labels should be few,
+    /// such as names of the config. Without one, and without [`Builder::metric_labels`](crate::Builder::metric_labels), nothing is counted by view.
+    pub fn label(mut self, label: impl Into<String>) -> Self {
+        self.label = Some(label.into().into());
         self
     }
 

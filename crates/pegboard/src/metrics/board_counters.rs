@@ -9,11 +9,14 @@ use std::{
 };
 
 use super::{
-    counters::{CallCounters, ServerCounters},
+    counters::{CallCounters, ServerCounters, SumCounters, ViewCounters},
+    labels::{LabelBound, LabelTable, MetricLabels},
+    load::BoardLoad,
     snapshot::{Metrics, ServerMetrics},
 };
-use pegboard_base::name::ServerName;
+use crate::recent::{RecentCalls, WaitingApprovals};
 use pegboard_base::sync::Mutex;
+use pegboard_base::{caller::Principal, name::ServerName};
 
 /// How many names of removed servers are kept. The counts of older ones remain in the total.
 const MAX_REMOVED: usize = 1024;
@@ -25,7 +28,15 @@ pub(crate) struct BoardCounters {
     names: Mutex<CountedNames>,
     pub(crate) unrouted: CallCounters,
     pub(crate) own_tools: CallCounters,
+    /// The last calls, if a program asks for them.
+    pub(crate) recent_calls: RecentCalls,
+    /// The calls that wait for a person.
+    pub(crate) waiting_approvals: WaitingApprovals,
     views: AtomicU64,
+    /// How many more tools have labels.
+    tools: Arc<LabelBound>,
+    principals: LabelTable<SumCounters>,
+    labelled_views: LabelTable<ViewCounters>,
 }
 
 #[derive(Debug, Default)]
@@ -52,6 +63,26 @@ impl NamedCounters {
 }
 
 impl BoardCounters {
+    /// Counters with so many labels of each kind.
+    pub(crate) fn new(labels: MetricLabels) -> Self {
+        Self {
+            tools: LabelBound::new(labels.tools),
+            principals: LabelTable::new(&LabelBound::new(labels.principals)),
+            labelled_views: LabelTable::new(&LabelBound::new(labels.views)),
+            ..Self::default()
+        }
+    }
+
+    /// The counters of a principal, if principals are counted.
+    pub(crate) fn principal(&self, name: &Principal) -> Option<Arc<SumCounters>> {
+        self.principals.find(name.as_str())
+    }
+
+    /// The counters of the views with a label, if views are counted.
+    pub(crate) fn labelled_view(&self, label: &str) -> Option<Arc<ViewCounters>> {
+        self.labelled_views.find(label)
+    }
+
     /// The counters of the servers of one name.
     pub(crate) fn get_or_insert(&self, name: &ServerName) -> Arc<ServerCounters> {
         let mut names = self.names.lock();
@@ -64,7 +95,7 @@ impl BoardCounters {
         if names.counts.len() >= MAX_REMOVED {
             names.evict_oldest();
         }
-        let counts = Arc::<ServerCounters>::default();
+        let counts = Arc::new(ServerCounters::new(&self.tools));
         let named = NamedCounters {
             counts: counts.clone(),
             last,
@@ -93,6 +124,7 @@ impl BoardCounters {
         self.views.fetch_sub(1, Ordering::Relaxed);
     }
 
+    /// Reads the counters. What the board uses of its limits, and its audit log, are left to the board.
     pub(crate) fn read(&self, events_lost: u64, buffered_bytes: u64) -> Metrics {
         let (servers, mut total) = {
             let names = self.names.lock();
@@ -110,6 +142,10 @@ impl BoardCounters {
             total,
             unrouted: self.unrouted.read(),
             own_tools: self.own_tools.read(),
+            principals: self.principals.read(SumCounters::read),
+            views: self.labelled_views.read(ViewCounters::read),
+            load: BoardLoad::default(),
+            audit: None,
             views_open: self.views.load(Ordering::Relaxed),
             events_lost,
             buffered_bytes,

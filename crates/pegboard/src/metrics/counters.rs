@@ -1,13 +1,18 @@
 //! The atomic counters of calls and of one server, which calls and supervisors write.
 
 use std::{
-    sync::atomic::{AtomicU64, Ordering},
+    collections::BTreeMap,
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
     time::Duration,
 };
 
 use super::{
     histogram::AtomicHistogram,
-    snapshot::{CallMetrics, ServerMetrics},
+    labels::{LabelBound, LabelTable},
+    snapshot::{CallMetrics, CallSums, ServerMetrics, ViewMetrics},
 };
 use pegboard_tools::outcome::{Kind, Reply, millis};
 
@@ -25,24 +30,79 @@ impl CallCounters {
     }
 
     pub(super) fn read(&self) -> CallMetrics {
-        let counts = Kind::ALL.map(|kind| (kind, self.by_kind[kind as usize].load(Ordering::Relaxed)));
+        let by_kind = read_kinds(&self.by_kind);
+        let failed = by_kind.iter().filter(|(kind, _)| **kind != Kind::Ok);
         CallMetrics {
-            total: counts.iter().map(|(_, count)| count).sum(),
-            failed: counts
-                .iter()
-                .filter(|(kind, _)| *kind != Kind::Ok)
-                .map(|(_, n)| n)
-                .sum(),
-            by_kind: counts.into_iter().filter(|(_, count)| *count > 0).collect(),
+            total: by_kind.values().sum(),
+            failed: failed.map(|(_, count)| count).sum(),
+            by_kind,
             latency: self.latency.read(),
         }
     }
+}
+
+/// Counters of the calls of one tool or one principal.
+#[derive(Debug, Default)]
+pub(crate) struct SumCounters {
+    by_kind: [AtomicU64; Kind::ALL.len()],
+    micros: AtomicU64,
+}
+
+impl SumCounters {
+    pub(crate) fn count(&self, kind: Kind, took: Duration) {
+        self.by_kind[kind as usize].fetch_add(1, Ordering::Relaxed);
+        let micros = u64::try_from(took.as_micros()).unwrap_or(u64::MAX);
+        self.micros.fetch_add(micros, Ordering::Relaxed);
+    }
+
+    pub(super) fn read(&self) -> CallSums {
+        CallSums {
+            by_kind: read_kinds(&self.by_kind),
+            sum_ms: millis(Duration::from_micros(self.micros.load(Ordering::Relaxed))),
+        }
+    }
+}
+
+/// Counters of the views with one label.
+#[derive(Debug, Default)]
+pub(crate) struct ViewCounters {
+    calls: CallCounters,
+    begun: AtomicU64,
+}
+
+impl ViewCounters {
+    /// Counts a call that begins.
+    pub(crate) fn begin(&self) {
+        self.begun.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Counts the end of a call.
+    pub(crate) fn end(&self, kind: Kind, took: Duration) {
+        self.calls.count(kind, took);
+    }
+
+    pub(super) fn read(&self) -> ViewMetrics {
+        // Read before `begun`, so that no call appears to have ended before it began.
+        let calls = self.calls.read();
+        ViewMetrics {
+            in_flight: self.begun.load(Ordering::Relaxed).saturating_sub(calls.total),
+            calls,
+        }
+    }
+}
+
+/// The counts of the kinds that have occurred.
+fn read_kinds(counts: &[AtomicU64; Kind::ALL.len()]) -> BTreeMap<Kind, u64> {
+    let counts = Kind::ALL.map(|kind| (kind, counts[kind as usize].load(Ordering::Relaxed)));
+    counts.into_iter().filter(|(_, count)| *count > 0).collect()
 }
 
 /// Counters of one server. All servers of one name on a board share them.
 #[derive(Debug, Default)]
 pub(crate) struct ServerCounters {
     calls: CallCounters,
+    /// The calls of each tool.
+    tools: LabelTable<SumCounters>,
     begun: AtomicU64,
     queue_wait: AtomicHistogram,
     attempts: AtomicU64,
@@ -60,6 +120,18 @@ pub(crate) struct ServerCounters {
 }
 
 impl ServerCounters {
+    pub(super) fn new(tools: &Arc<LabelBound>) -> Self {
+        Self {
+            tools: LabelTable::new(tools),
+            ..Self::default()
+        }
+    }
+
+    /// The counters of one of its tools, if tools are counted. The server must have the tool.
+    pub(crate) fn tool(&self, name: &str) -> Option<Arc<SumCounters>> {
+        self.tools.find(name)
+    }
+
     /// Counts a call that was routed to the server.
     pub(crate) fn begin(&self) {
         self.begun.fetch_add(1, Ordering::Relaxed);
@@ -128,6 +200,7 @@ impl ServerCounters {
         ServerMetrics {
             in_flight: get(&self.begun).saturating_sub(calls.total),
             calls,
+            tools: self.tools.read(SumCounters::read),
             queue_wait: self.queue_wait.read(),
             attempts: get(&self.attempts),
             retries: get(&self.retries),

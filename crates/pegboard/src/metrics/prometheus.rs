@@ -1,14 +1,17 @@
 //! Writes snapshots of a board in the text format of Prometheus.
 //!
-//! The labels are bounded: names of servers come from the config, everything else from fixed lists. No name of a tool becomes a label.
+//! The labels are bounded: names of servers come from the config, those of tools, principals and views are as many as the program allows, and
+//! everything else is from fixed lists. A name that no server has never becomes a label.
 
 mod families;
 mod family;
+mod labelled;
+mod load;
 mod page;
 
 pub use families::BOARD_FAMILIES;
 pub use family::{Family, FamilyType};
-pub use page::{MetricsPage, number};
+pub use page::{MetricsPage, MetricsSink, PageBucket, PageFormat, PageHistogram, number};
 
 use std::collections::BTreeMap;
 
@@ -56,7 +59,7 @@ impl BoardStatus {
 }
 
 /// Writes the counters and histograms of a board.
-pub fn write_metrics(page: &mut MetricsPage, metrics: &Metrics) {
+pub fn write_metrics(page: &mut impl MetricsSink, metrics: &Metrics) {
     let by_kind = metrics.servers.iter().flat_map(|(server, counts)| {
         let kinds = counts.calls.by_kind.iter();
         kinds.map(|(kind, count)| (vec![server.as_str(), kind.as_str()], number(*count)))
@@ -72,15 +75,22 @@ pub fn write_metrics(page: &mut MetricsPage, metrics: &Metrics) {
             values.map(|(server, counts)| (vec![server.as_str()], number(read(counts)))),
         );
     }
+    labelled::write(page, metrics);
     for (family, counts) in [
         (&families::UNROUTED, &metrics.unrouted),
         (&families::BUILT_IN, &metrics.own_tools),
     ] {
         page.family(family, kinds(counts));
     }
+    load::write(page, &metrics.load);
     page.single(&families::VIEWS, number(metrics.views_open));
     page.single(&families::EVENTS_LOST, number(metrics.events_lost));
     page.single(&families::BUFFERED, number(metrics.buffered_bytes));
+    page.single(&families::BUFFERED_LIMIT, number(metrics.load.buffered_limit));
+    let audit = metrics.audit.unwrap_or_default();
+    page.single(&families::AUDIT_REQUIRED, f64::from(audit.is_required));
+    page.single(&families::AUDIT_RECORDS, number(audit.written));
+    page.single(&families::AUDIT_LOST, number(audit.lost));
 }
 
 /// Reads one counter of a server.
@@ -106,7 +116,7 @@ fn kinds(counts: &CallMetrics) -> impl Iterator<Item = (Vec<&str>, f64)> {
 }
 
 fn write_histograms<'m>(
-    page: &mut MetricsPage,
+    page: &mut impl MetricsSink,
     family: &Family,
     metrics: &'m Metrics,
     read: impl Fn(&'m ServerMetrics) -> &'m Histogram,
@@ -127,7 +137,7 @@ struct ServerSummary {
 }
 
 /// Writes the states of the servers and of the logs.
-pub fn write_status(page: &mut MetricsPage, status: &BoardStatus) {
+pub fn write_status(page: &mut impl MetricsSink, status: &BoardStatus) {
     let mut servers: BTreeMap<&str, ServerSummary> = BTreeMap::new();
     let mut states: BTreeMap<&str, u64> = BTreeMap::new();
     for row in &status.servers {
@@ -146,6 +156,15 @@ pub fn write_status(page: &mut MetricsPage, status: &BoardStatus) {
         f64::from(server.is_troubled)
     });
     write_summaries(page, &families::QUEUED, &servers, |server| number(server.queued as u64));
+    load::write_queues(page, &status.queues);
+    let mut warnings: BTreeMap<&str, u64> = BTreeMap::new();
+    for warning in &status.warnings {
+        *warnings.entry(warning.category).or_default() += 1;
+    }
+    let warnings = warnings
+        .iter()
+        .map(|(category, count)| (vec![*category], number(*count)));
+    page.family(&families::WARNINGS, warnings);
     for (family, category) in [(&families::AUDIT_OK, "audit"), (&families::JOURNAL_OK, "journal")] {
         let is_ok = status.warnings.iter().all(|warning| warning.category != category);
         page.single(family, f64::from(is_ok));
@@ -153,7 +172,7 @@ pub fn write_status(page: &mut MetricsPage, status: &BoardStatus) {
 }
 
 fn write_summaries(
-    page: &mut MetricsPage,
+    page: &mut impl MetricsSink,
     family: &Family,
     servers: &BTreeMap<&str, ServerSummary>,
     read: impl Fn(&ServerSummary) -> f64,

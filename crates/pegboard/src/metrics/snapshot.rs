@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
-use super::histogram::Histogram;
+use super::{histogram::Histogram, load::BoardLoad};
 use pegboard_base::name::ServerName;
 use pegboard_tools::outcome::Kind;
 
@@ -21,6 +21,14 @@ pub struct Metrics {
     pub unrouted: CallMetrics,
     /// Calls of the tools that a view answers itself, such as `read_output` and `find_tools`.
     pub own_tools: CallMetrics,
+    /// The calls of each principal. See [`Builder::metric_labels`](crate::Builder::metric_labels).
+    pub principals: BTreeMap<String, CallSums>,
+    /// The calls of the views with each label. See [`View::label`](crate::View::label).
+    pub views: BTreeMap<String, ViewMetrics>,
+    /// How much of its limits the board uses now.
+    pub load: BoardLoad,
+    /// What was written to the audit log; `None` without one.
+    pub audit: Option<AuditMetrics>,
     /// Views that are open.
     pub views_open: u64,
     /// Events that slow subscribers have missed.
@@ -36,6 +44,8 @@ pub struct Metrics {
 pub struct ServerMetrics {
     /// Calls that have ended.
     pub calls: CallMetrics,
+    /// The calls of each tool. See [`Builder::metric_labels`](crate::Builder::metric_labels).
+    pub tools: BTreeMap<String, CallSums>,
     /// Calls in flight, including queued ones.
     pub in_flight: u64,
     /// How long calls were queued. Calls that were not queued are left out.
@@ -76,6 +86,38 @@ pub struct CallMetrics {
     pub by_kind: BTreeMap<Kind, u64>,
     /// The time from the call to the reply.
     pub latency: Histogram,
+}
+
+/// What was written to an audit log since the board was opened.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
+pub struct AuditMetrics {
+    /// Records that were written.
+    pub written: u64,
+    /// Records that could not be written.
+    pub lost: u64,
+    /// Whether calls are refused while it cannot be written.
+    pub is_required: bool,
+}
+
+/// Calls of one tool or one principal that have ended.
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+#[non_exhaustive]
+pub struct CallSums {
+    /// How many, by kind. Kinds that did not occur are left out.
+    pub by_kind: BTreeMap<Kind, u64>,
+    /// How long all of them have taken together.
+    pub sum_ms: f64,
+}
+
+/// The calls of views, routed or not.
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+#[non_exhaustive]
+pub struct ViewMetrics {
+    /// Calls that have ended.
+    pub calls: CallMetrics,
+    /// Calls in flight.
+    pub in_flight: u64,
 }
 
 impl CallMetrics {

@@ -26,7 +26,7 @@ impl Admission {
     pub(super) fn new(name: &ServerName, config: &ServerConfig, shared: &BoardShared) -> Self {
         Self {
             gate: shared.queues.gate(name.as_str(), total_slots(config), &config.policy),
-            breaker: Breaker::new(config.policy.breaker.unwrap_or(shared.breaker)),
+            breaker: Breaker::new(name, config.policy.breaker.unwrap_or(shared.breaker)),
             retries: RetryBudget::new(Instant::now()),
         }
     }

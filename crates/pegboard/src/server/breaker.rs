@@ -6,9 +6,13 @@ use std::{collections::VecDeque, sync::Arc, time::Duration};
 
 use tokio::time::Instant;
 
-use pegboard_base::sync::{
-    Mutex,
-    atomic::{AtomicU64, Ordering},
+use pegboard_base::{
+    log_event,
+    name::ServerName,
+    sync::{
+        Mutex,
+        atomic::{AtomicU64, Ordering},
+    },
 };
 use pegboard_config::{BreakerPolicy, BreakerRule as Rule};
 
@@ -56,13 +60,15 @@ impl BreakerState {
 }
 
 impl Breaker {
-    pub(crate) fn new(policy: BreakerPolicy) -> Self {
+    /// A closed breaker. The log names the server.
+    pub(crate) fn new(server: &ServerName, policy: BreakerPolicy) -> Self {
         let circuit = Circuit {
             rule: rule(policy),
             period: 0,
             state: CircuitState::default(),
         };
         Self(Arc::new(BreakerInner {
+            server: server.clone(),
             fast_path: AtomicU64::new(circuit.fast_path()),
             circuit: Mutex::new(circuit),
         }))
@@ -200,6 +206,7 @@ impl Drop for Ticket {
 
 #[derive(Debug)]
 struct BreakerInner {
+    server: ServerName,
     /// The period plus one while only a failure could change the circuit; zero otherwise. Every call reads this, and a call that does not
     /// fail takes the lock only if it is zero.
     fast_path: AtomicU64,
@@ -213,8 +220,21 @@ impl BreakerInner {
 
     fn change<T>(&self, change: impl FnOnce(&mut Circuit) -> T) -> T {
         let mut circuit = self.circuit.lock();
+        let was_closed = circuit.is_closed();
         let changed = change(&mut circuit);
+        let is_closed = circuit.is_closed();
         self.fast_path.store(circuit.fast_path(), Ordering::Release);
+        drop(circuit);
+        // Probes that fail open it again, which is not told: it was never closed.
+        match (was_closed, is_closed) {
+            (true, false) => {
+                tracing::warn!(name: log_event::BREAKER_OPENED, server = %self.server, "too many calls have failed: further ones fail at once until one succeeds");
+            }
+            (false, true) => {
+                tracing::info!(name: log_event::BREAKER_CLOSED, server = %self.server, "calls are made again");
+            }
+            (true, true) | (false, false) => {}
+        }
         changed
     }
 }
@@ -288,6 +308,10 @@ impl Default for CircuitState {
 }
 
 impl Circuit {
+    fn is_closed(&self) -> bool {
+        matches!(self.state, CircuitState::Closed { .. })
+    }
+
     fn enter(&mut self, state: CircuitState) {
         self.period += 1;
         self.state = state;

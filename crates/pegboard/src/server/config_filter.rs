@@ -1,4 +1,4 @@
-//! [`ConfigFilter`]: which tools of a server its own config shows, whoever asks.
+//! [`ConfigFilter`]: which tools of a server its own config shows to all views.
 
 use std::sync::Arc;
 

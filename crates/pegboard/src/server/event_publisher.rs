@@ -10,7 +10,7 @@ use std::{
 
 use pegboard_base::timestamp::Timestamp;
 
-use super::{instance_history::InstanceHistory, outage::Outage, phase::Phase, view_tag::ViewTag};
+use super::{instance_history::InstanceHistory, known_catalog::names, outage::Outage, phase::Phase, view_tag::ViewTag};
 use crate::status::State;
 use crate::{
     event::{Event, EventSender},
@@ -18,7 +18,7 @@ use crate::{
     pin::{PinChange, PinState},
 };
 use pegboard_base::sync::Mutex;
-use pegboard_base::{caller::Principal, name::ServerName};
+use pegboard_base::{caller::Principal, log_event, name::ServerName};
 use pegboard_mask::ServerMasker;
 use pegboard_tools::{catalog::CatalogDiff, outcome::millis};
 
@@ -192,7 +192,12 @@ impl EventPublisher {
         let suspicious = changes.iter().filter(|change| !change.findings.is_empty());
         let (changed, suspicious) = (changed.count(), suspicious.count());
         // Listings and replies have warnings for people.
-        tracing::info!(server = %self.server, changed, suspicious, held, "definitions were flagged");
+        let flagged = changes
+            .iter()
+            .filter(|change| change.state != PinState::Unchanged || !change.findings.is_empty());
+        let tools: Vec<&String> = flagged.filter_map(|change| change.tool.as_ref()).collect();
+        let tools = names(tools.into_iter());
+        tracing::info!(name: log_event::DEFINITIONS_FLAGGED, server = %self.server, tools, changed, suspicious, held, "definitions were flagged");
         self.events.send_server_change(|| Event::DefinitionsFlagged {
             server: self.server.clone(),
             view: self.view(),

@@ -2,7 +2,7 @@
 
 use std::{collections::VecDeque, sync::Arc, time::Duration};
 
-use pegboard_base::timestamp::Timestamp;
+use pegboard_base::{log_event, timestamp::Timestamp};
 use serde::Serialize;
 
 use pegboard_base::name::ServerName;
@@ -10,7 +10,7 @@ use pegboard_base::sync::Mutex;
 use pegboard_mask::Masker;
 use pegboard_tools::catalog::{
     Catalog, FormerNames,
-    diff::CatalogDiff,
+    diff::{CatalogDiff, Changes},
     store::{CatalogStore, Freshness, Stored},
 };
 
@@ -22,6 +22,10 @@ const BELIEVED: Duration = Duration::from_secs(24 * 3600);
 
 /// How often a catalogue that stays the same is stored again, so that its age is known.
 const SAVE_AGAIN: Duration = Duration::from_secs(3600);
+
+/// The most names of one kind in a line of the log, and the most bytes of a name.
+const NAMED: usize = 10;
+const MAX_NAME: usize = 64;
 
 /// One change of a server's catalogue.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -126,7 +130,7 @@ impl KnownCatalog {
         }
     }
 
-    /// Removes what is stored: whoever uses the server next may see something else.
+    /// Removes what is stored, because the next account that signs in may see other tools.
     pub(super) fn forget_stored(&self) {
         if let Some((store, fingerprint)) = &self.store {
             self.state.lock().saved = None;
@@ -173,7 +177,7 @@ impl KnownCatalog {
             let changed = match diff {
                 Some(diff) if diff.is_empty() => None,
                 Some(diff) => {
-                    tracing::info!(diff = %serde_json::to_string(&diff).unwrap_or_default(), "the catalogue changed");
+                    log_change(&diff);
                     let change = diff.clone();
                     state.changes.push_back(CatalogChange { at, diff });
                     let surplus = state.changes.len().saturating_sub(CHANGES);
@@ -199,6 +203,45 @@ impl KnownCatalog {
     }
 }
 
+/// Says which tools came, went and changed. Of other items it says how many.
+fn log_change(diff: &CatalogDiff) {
+    let changed = diff.tools.changed.iter().map(|tool| &tool.name);
+    let [added, removed, changed] = [
+        names(diff.tools.added.iter()),
+        names(diff.tools.removed.iter()),
+        names(changed),
+    ];
+    let count = |changes: &Changes| {
+        let count = changes.added.len() + changes.removed.len() + changes.changed.len();
+        (count > 0).then_some(count)
+    };
+    tracing::info!(
+        name: log_event::CATALOG_CHANGED,
+        tools_added = added,
+        tools_removed = removed,
+        tools_changed = changed,
+        resources = count(&diff.resources),
+        templates = count(&diff.templates),
+        prompts = count(&diff.prompts),
+        "the listing has changed"
+    );
+}
+
+/// Names for the log; `None` if there are none.
+pub(super) fn names<'a>(names: impl ExactSizeIterator<Item = &'a String>) -> Option<String> {
+    let more = names.len().saturating_sub(NAMED);
+    let shown = names.take(NAMED).map(|name| {
+        let name = &name[..name.floor_char_boundary(MAX_NAME)];
+        name.escape_debug().to_string()
+    });
+    let text = shown.collect::<Vec<_>>().join(", ");
+    match more {
+        _ if text.is_empty() => None,
+        0 => Some(text),
+        more => Some(format!("{text} and {more} more")),
+    }
+}
+
 /// Whether a catalogue need not be stored again, because that was done a short time ago with the same lifetime.
 fn is_recent((at, lifetime): (Timestamp, Freshness), now: Timestamp, freshness: Freshness) -> bool {
     let age = now.checked_duration_since(at);
@@ -210,6 +253,22 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
+
+    #[test]
+    fn a_line_of_the_log_names_ten_items_and_hides_nothing() {
+        let all: Vec<String> = (0..12).map(|n| format!("t{n}")).collect();
+        assert_eq!(names(all[..2].iter()).as_deref(), Some("t0, t1"));
+        assert_eq!(
+            names(all.iter()).as_deref(),
+            Some("t0, t1, t2, t3, t4, t5, t6, t7, t8, t9 and 2 more")
+        );
+        assert_eq!(names([].iter()), None);
+        let odd = ["a\nb\u{202e}".to_owned(), "x".repeat(100)];
+        assert_eq!(
+            names(odd.iter()),
+            Some(format!("a\\nb\\u{{202e}}, {}", "x".repeat(MAX_NAME)))
+        );
+    }
 
     #[test]
     fn a_listing_that_did_not_change_is_as_fresh_as_a_new_one() {

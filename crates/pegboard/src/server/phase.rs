@@ -259,6 +259,7 @@ impl Phase {
             at: outage.at,
             stderr: outage.stderr.clone(),
             code: Some(outage.diagnosis_code()),
+            call: None,
             diagnosis: Some(Box::new(outage.diagnosis(server))),
         })
     }

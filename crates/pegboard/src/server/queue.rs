@@ -35,16 +35,11 @@ pub(crate) struct Queues(Mutex<BTreeMap<String, Queue>>);
 impl Queues {
     /// Creates the configured queues. If `default` is not among them, it is created with two permits per core of the machine, at most 64.
     pub(crate) fn new(configured: &BTreeMap<String, pegboard_config::Queue>) -> Self {
-        let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
-        Self::on(configured, cores)
+        Self::on(configured, cores())
     }
 
     fn on(configured: &BTreeMap<String, pegboard_config::Queue>, cores: usize) -> Self {
-        let named = configured.iter().map(|(name, queue)| (name.as_str(), queue.concurrent));
-        let default = std::iter::once((DEFAULT, cores.saturating_mul(2).clamp(1, 64)));
-        let default = default.filter(|_| !configured.contains_key(DEFAULT));
-        let queues = named.chain(default);
-        let queues = queues.map(|(name, permits)| (name.to_owned(), Queue::new(name, permits)));
+        let queues = sizes(configured, cores).map(|(name, permits)| (name.to_owned(), Queue::new(name, permits)));
         Self(Mutex::new(queues.collect()))
     }
 
@@ -66,14 +61,16 @@ impl Queues {
         queues.get(name).or_else(|| queues.get(DEFAULT)).cloned()
     }
 
-    /// Raises the capacity of the queue to at least `permits`; waiting calls proceed at once. A shared queue never shrinks. Creates the queue if
-    /// there is none.
-    pub(crate) fn grow(&self, name: &str, permits: usize) {
+    /// Gives the queues the capacities of a new config, and creates those that are missing. Waiting calls proceed at once where there is more room;
+    /// where there is less, calls in flight run on. Queues that are not configured any more stay, and no server names them.
+    pub(crate) fn apply(&self, configured: &BTreeMap<String, pegboard_config::Queue>) {
         let mut queues = self.0.lock();
-        match queues.get(name) {
-            Some(queue) => queue.0.permits.grow(permits),
-            None => {
-                queues.insert(name.to_owned(), Queue::new(name, permits));
+        for (name, permits) in sizes(configured, cores()) {
+            match queues.get(name) {
+                Some(queue) => queue.0.permits.resize(permits),
+                None => {
+                    queues.insert(name.to_owned(), Queue::new(name, permits));
+                }
             }
         }
     }
@@ -99,6 +96,17 @@ impl Queues {
         };
         self.stats().into_iter().map(status).collect()
     }
+}
+
+/// The queues of a config with their capacities, `default` among them.
+fn sizes(configured: &BTreeMap<String, pegboard_config::Queue>, cores: usize) -> impl Iterator<Item = (&str, usize)> {
+    let named = configured.iter().map(|(name, queue)| (name.as_str(), queue.concurrent));
+    let default = std::iter::once((DEFAULT, cores.saturating_mul(2).clamp(1, 64)));
+    named.chain(default.filter(|_| !configured.contains_key(DEFAULT)))
+}
+
+fn cores() -> usize {
+    std::thread::available_parallelism().map_or(1, std::num::NonZero::get)
 }
 
 /// The gate that all calls of one server pass.
@@ -268,6 +276,8 @@ pub(crate) struct QueueStats {
     pub(crate) in_use: usize,
     /// Waiting calls.
     pub(crate) depth: usize,
+    /// The most waiting calls.
+    pub(crate) max_depth: usize,
     /// Calls admitted since the queue was created.
     pub(crate) entered: u64,
     /// Admitted calls that had to wait.
@@ -374,6 +384,7 @@ impl Queue {
             capacity: counts.capacity,
             in_use: counts.in_use,
             depth: counts.waiting,
+            max_depth: MAX_WAITING,
             entered: state.entered.load(Ordering::Relaxed),
             waited: state.waited.load(Ordering::Relaxed),
             refused: state.refused.load(Ordering::Relaxed),

@@ -5,13 +5,14 @@ use serde_json::{Map, Value};
 use tokio::time::Instant;
 
 use super::{
+    breaker::BreakerState,
     config_filter::ConfigFilter,
     health_check::HealthCheck,
     link::Link,
     phase::{Attempt, Live, Phase},
     server_handle::Server,
 };
-use crate::metrics::CallMetrics;
+use crate::metrics::{CallMetrics, ServerLoad};
 use crate::status::{CallCounts, LastError, PoolStatus, SandboxStatus, ServerStatus, ToolCacheState};
 use pegboard_client::transport::Target;
 use pegboard_config::{SandboxLevel, Scope, Transport};
@@ -49,6 +50,7 @@ impl Server {
             at: Timestamp::now(),
             stderr: None,
             code: diagnosis.as_ref().map(|diagnosis| diagnosis.code),
+            call: Some(kind.as_str()),
             diagnosis,
         };
         let last_error = &self.0.failed_call;
@@ -72,6 +74,25 @@ impl Server {
             }
             phase => phase,
         }
+    }
+
+    /// How busy the server is now.
+    pub(crate) fn load(&self) -> ServerLoad {
+        let admission = &self.0.admission;
+        let queue = admission.stats();
+        let mut load = ServerLoad {
+            in_use: queue.in_use as u64,
+            limit: queue.capacity as u64,
+            queued: queue.depth as u64,
+            queued_limit: queue.max_depth as u64,
+            ..ServerLoad::default()
+        };
+        match admission.breaker().state(Instant::now()) {
+            BreakerState::Closed => load.breakers.closed = 1,
+            BreakerState::Open { .. } => load.breakers.open = 1,
+            BreakerState::HalfOpen => load.breakers.half_open = 1,
+        }
+        load
     }
 
     /// The status row of the server.

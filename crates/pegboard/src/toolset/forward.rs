@@ -1,9 +1,12 @@
 //! [`Forwarder`]: passes requests that are no tool calls on to servers, and returns their results as bytes.
 
+use std::time::Duration;
+
 use futures_util::future::BoxFuture;
 use pegboard_protocol::method::{self, RequestMethod};
-use serde_json::value::RawValue;
-use tokio::sync::mpsc;
+use serde::Deserialize;
+use serde_json::{Map, Value, value::RawValue};
+use tokio::{sync::mpsc, time::Instant};
 
 use super::{
     open_view::OpenView,
@@ -11,7 +14,7 @@ use super::{
     server_requests::{ServerRequests, ViewRequest},
 };
 use crate::{
-    call::{self, Forwarded, Forwarding},
+    call::{self, Attempt, Forwarded, Forwarding, Observer, Operation},
     server::{Live, Server},
 };
 use pegboard_base::{deadline::Deadline, name::ServerName};
@@ -52,10 +55,14 @@ impl<'a> Forwarder<'a> {
             call::check_params(&target, request.method, request.params.get()).map_err(box_failure)?;
             let counted = self.begin(&request).map_err(box_failure)?;
             // Requests about tasks do not wait, because a request for a result lasts as long as the task.
+            let begun = Instant::now();
             let _permit = match request.method.starts_with("tasks/") {
                 true => None,
                 false => Some(requests.enter_queue(&target).await.map_err(box_failure)?),
             };
+            let queued = begun.elapsed();
+            let observer = self.observer(&request);
+            let subject = observer.as_ref().and_then(|_| request.observed_params().subject());
             let (server, mut live) = requests.connect(&name).await.map_err(box_failure)?;
             if request.may_be_asked() {
                 live = server.for_questions(live, 0, Deadline::within(LOOKUP_TIMEOUT)).await;
@@ -69,7 +76,13 @@ impl<'a> Forwarder<'a> {
                 idle: limits.call_timeout,
                 total: Deadline::within(limits.call_total_timeout),
             };
-            let result = match self.send(&live, &request, &counted, patience).await {
+            let observed = Observed {
+                observer: observer.as_ref(),
+                server: &server,
+                queued,
+                subject: subject.as_deref(),
+            };
+            let result = match self.send(&live, &request, &counted, patience, observed).await {
                 Err(fault) if request.may_repeat(&fault) => {
                     let lost = live.generation;
                     drop(live);
@@ -80,7 +93,7 @@ impl<'a> Forwarder<'a> {
                             if request.may_be_asked() {
                                 live = server.for_questions(live, lost, deadline).await;
                             }
-                            self.send(&live, &request, &counted, patience).await
+                            self.send(&live, &request, &counted, patience, observed).await
                         }
                         Err(_) => Err(fault),
                     }
@@ -113,7 +126,10 @@ impl<'a> Forwarder<'a> {
         request: &PassedRequest<'_>,
         counted: &ViewRequest,
         patience: Patience,
+        observed: Observed<'_>,
     ) -> Result<ForwardedResult, Fault> {
+        let attempt = observed.begin(live, request);
+        let fields: Vec<_> = attempt.iter().filter_map(Attempt::fields).flatten().collect();
         let passed = ForwardRequest {
             method: request.method,
             pass_on: PassOn {
@@ -123,8 +139,23 @@ impl<'a> Forwarder<'a> {
             patience,
             on_behalf: counted.on_behalf(self.open),
             progress: request.progress.clone(),
+            meta: &fields,
         };
-        live.session.forward(passed).await
+        let result = live.session.forward(passed).await;
+        if let Some(attempt) = attempt {
+            attempt.finish(&result);
+        }
+        result
+    }
+
+    /// Decides whether the request has spans.
+    fn observer<'b>(self, request: &'b PassedRequest<'_>) -> Option<Observer<'b>>
+    where
+        'a: 'b,
+    {
+        let telemetry = self.open.view.telemetry.as_ref()?;
+        let carried = || call::carried(&request.observed_params().meta, telemetry.propagation());
+        Some(Observer::new(telemetry, &request.forwarding.parent, carried))
     }
 
     /// Fails if a request is about a task of another view. Other views may share the session, and the server may not tell them apart.
@@ -145,7 +176,51 @@ pub(super) struct PassedRequest<'a> {
     pub(super) progress: Option<mpsc::Sender<Progress>>,
 }
 
+/// Who is told of the requests of one forwarding, and what they have in common.
+#[derive(Clone, Copy)]
+struct Observed<'a> {
+    observer: Option<&'a Observer<'a>>,
+    server: &'a Server,
+    queued: Duration,
+    /// The name or URI that the request is about.
+    subject: Option<&'a str>,
+}
+
+impl<'a> Observed<'a> {
+    fn begin(self, live: &'a Live, request: &'a PassedRequest<'_>) -> Option<Attempt<'a>> {
+        let operation = Operation {
+            server: self.server,
+            live,
+            method: request.method,
+            subject: self.subject,
+            queued: self.queued,
+            arguments: None,
+        };
+        self.observer.map(|observer| observer.begin(operation))
+    }
+}
+
+/// What the spans of a request have of its params.
+#[derive(Default, Deserialize)]
+struct ObservedParams {
+    name: Option<String>,
+    uri: Option<String>,
+    #[serde(default, rename = "_meta")]
+    meta: Map<String, Value>,
+}
+
+impl ObservedParams {
+    fn subject(self) -> Option<String> {
+        self.name.or(self.uri)
+    }
+}
+
 impl PassedRequest<'_> {
+    /// What the spans of the request have of its params.
+    fn observed_params(&self) -> ObservedParams {
+        serde_json::from_str(self.params.get()).unwrap_or_default()
+    }
+
     /// Whether the server may send questions during the request. Those of a task belong to the session that started it.
     fn may_be_asked(&self) -> bool {
         self.forwarding.answers_requests && !self.method.starts_with("tasks/")

@@ -1,5 +1,7 @@
 //! [`ToolCalls`]: calls a tool of a server, or a built-in one.
 
+use std::sync::Arc;
+
 use futures_util::future::BoxFuture;
 use tokio::time::Instant;
 
@@ -15,6 +17,7 @@ use super::{
 use crate::{
     audit::AuditRule,
     call::{self, CallGuard, ForwardedCall, Routed, TaskHandle, ToolCall, Unroutable},
+    recent::Recording,
 };
 use pegboard_base::deadline::Deadline;
 use pegboard_tools::outcome::{Failure, Kind, Reply};
@@ -35,6 +38,30 @@ impl<'a> ToolCalls<'a> {
     ///
     /// Boxed, like everything that other crates await: the future is compiled here once, and not again in each of them.
     pub(super) fn call(self, call: ToolCall, forwarded: Option<&'a ForwardedCall<'a>>) -> BoxFuture<'a, Reply> {
+        if self.open.view.tallies.recent_calls.is_on() {
+            return Box::pin(self.call_recorded(call, forwarded));
+        }
+        self.call_unrecorded(call, forwarded)
+    }
+
+    /// Calls a tool, and records the call for people who watch.
+    async fn call_recorded(self, mut call: ToolCall, forwarded: Option<&'a ForwardedCall<'a>>) -> Reply {
+        let view = &self.open.view;
+        let target = match self.open.table().find(&call.name) {
+            Routed::To(route) => Some((
+                route.server.name().clone(),
+                Arc::clone(&route.server.masker().current()),
+            )),
+            _ => None,
+        };
+        let (name, principal) = (view.name.as_deref(), view.principal.as_ref());
+        let recording = Recording::begin(&view.tallies.recent_calls, &mut call, target, name, principal);
+        let reply = self.call_unrecorded(call, forwarded).await;
+        recording.finish(&reply);
+        reply
+    }
+
+    fn call_unrecorded(self, call: ToolCall, forwarded: Option<&'a ForwardedCall<'a>>) -> BoxFuture<'a, Reply> {
         if call::is_traced() {
             return Box::pin(call::trace(call, move |call| self.call_untraced(call, forwarded)));
         }

@@ -13,4 +13,5 @@ mod resources;
 mod runtime_servers;
 mod scale;
 mod semantic_search;
+mod telemetry;
 mod view_tools;

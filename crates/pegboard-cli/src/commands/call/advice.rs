@@ -2,9 +2,12 @@
 
 use pegboard::{
     Config, Failure, Kind, Outcome, Reply, State,
+    config::Transport,
     diagnosis::{Code, Diagnosis},
     status::{LastError, ServerStatus},
 };
+
+use pegboard_hosts::executable::{is_executable, resolve};
 
 use super::{options::size_text, tool_prefix::is_of};
 use crate::{commands::needed_variables, settings::Settings};
@@ -49,6 +52,7 @@ const ROWS: &[Row] = &[
     unusable_server,
     tool_of_demo,
     withheld_variable,
+    program_missing_in_daemon,
 ];
 
 impl Situation<'_> {
@@ -82,8 +86,14 @@ impl Situation<'_> {
                 reply.name,
                 size_text(server.limits.max_message)
             );
-            failure.hint =
-                Some("`--max-bytes 64MiB` takes a larger result, `--out FILE` writes it to a file".to_owned());
+            let name = reply.server.as_ref().map_or("NAME", |name| name.as_str());
+            failure.hint = Some(match self.is_in_daemon {
+                // The option would start the server a second time beside the daemon's.
+                true => format!(
+                    "`max_message = \"64MiB\"` of `{name}` in the config takes a larger result: the daemon reads the file again"
+                ),
+                false => "`--max-bytes 64MiB` takes a larger result, `--out FILE` writes it to a file".to_owned(),
+            });
         }
     }
 
@@ -225,4 +235,21 @@ fn withheld_variable(situation: &Situation<'_>, reply: &Reply, _: &Failure) -> O
     let server = reply.server.as_ref()?;
     let advice = needed_variables::advice_for(situation.config, server, situation.error_of(reply)?)?;
     Some(Advice::hint(advice))
+}
+
+/// The daemon does not find the program of a server that the PATH of this command has.
+fn program_missing_in_daemon(situation: &Situation<'_>, reply: &Reply, failure: &Failure) -> Option<Advice> {
+    let code = failure.diagnosis.as_deref()?.code;
+    let server = situation.config.servers.get(reply.server.as_ref()?)?;
+    let Transport::Stdio(command) = &server.transport else {
+        return None;
+    };
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let found = resolve(&command.program, &path, None).filter(|file| is_executable(file))?;
+    (situation.is_in_daemon && code == Code::ProgramMissing).then(|| {
+        Advice::hint(format!(
+            "`pegboard daemon restart` gives the daemon the PATH of this terminal, which has {}",
+            found.display()
+        ))
+    })
 }

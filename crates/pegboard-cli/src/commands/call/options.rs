@@ -15,7 +15,8 @@ pub(crate) struct Call {
     /// server.tool, server__tool, server tool, 'tool(a: 1)', or only
     /// the tool's name
     pub(super) tool: String,
-    /// Its arguments: key=text, key=@file, key:=json, or a text alone
+    /// Its arguments: key=text, key=@file, key:=json, a text alone, or
+    /// one JSON object
     #[arg(value_name = "ARGUMENT", allow_negative_numbers = true)]
     pub(super) words: Vec<String>,
     /// All arguments as JSON; @FILE reads a file, - stdin
@@ -33,7 +34,7 @@ pub(crate) struct Call {
     /// Cut a long result to this size, such as 48KiB
     #[arg(long, value_name = "SIZE", value_parser = size)]
     pub(super) max_result: Option<usize>,
-    /// Take a result of up to this size; 8MiB without it
+    /// Raise the limit for results, 8MiB, to this size
     #[arg(long, value_name = "SIZE", value_parser = message_size)]
     pub(super) max_bytes: Option<usize>,
     /// Save images, audio and binary resources here

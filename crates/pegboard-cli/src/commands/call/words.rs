@@ -13,6 +13,8 @@ use super::{
 pub(super) struct Request {
     pub(super) tool: String,
     pub(super) words: Vec<Word>,
+    /// The only word, if it is a JSON object: all arguments, or a text that is one argument.
+    object: Option<Map<String, Value>>,
 }
 
 /// One argument as it was written.
@@ -39,6 +41,7 @@ impl Request {
         Self {
             tool: tool.to_owned(),
             words: Vec::new(),
+            object: None,
         }
     }
 
@@ -52,6 +55,7 @@ impl Request {
             return Ok(Self {
                 tool: name.to_owned(),
                 words: read,
+                object: None,
             });
         }
         match words.split_first() {
@@ -61,8 +65,19 @@ impl Request {
             _ => Ok(Self {
                 tool: tool.to_owned(),
                 words: words.iter().map(|word| Word::read(word)).collect(),
+                object: match words {
+                    [word] if word.trim_start().starts_with('{') => serde_json::from_str(word).ok(),
+                    _ => None,
+                },
             }),
         }
+    }
+
+    /// The JSON object that is the only word, if the tool declares all of its keys. Otherwise it is a text.
+    pub(super) fn whole_arguments(&self, schema: &Value) -> Option<&Map<String, Value>> {
+        let declared = schema.get("properties").and_then(Value::as_object)?;
+        let object = self.object.as_ref().filter(|object| !object.is_empty())?;
+        object.keys().all(|key| declared.contains_key(key)).then_some(object)
     }
 
     /// Whether an argument is read from stdin.

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use crate::{
     daemon::FoundDaemon,
-    output::{Table, moment, one_line},
+    output::{Table, moment, one_line, path_text},
 };
 
 /// Whether a command or a host has started it. One that does not answer has a log if so.
@@ -30,9 +30,9 @@ pub(super) fn document(daemon: &FoundDaemon) -> Value {
         "this_config": daemon.is_ours,
         "servers": report.map(|report| report.servers),
         "clients": report.map(|report| report.clients),
-        "folder": hello.map(|hello| &hello.folder),
-        "socket": daemon.socket,
-        "log": daemon.log,
+        "folder": hello.map(|hello| path_text(&hello.folder)),
+        "socket": path_text(&daemon.socket),
+        "log": daemon.log.as_deref().map(path_text),
         "idle_ms": hello.and_then(|hello| hello.idle_ms),
         "answers": report.is_some(),
     })

@@ -16,7 +16,10 @@ use super::{
     kinds::{self, ReachStep},
     urls,
 };
-use crate::commands::{address, plain_secrets};
+use crate::{
+    commands::{address, plain_secrets},
+    settings::{APPROVE_HINT, Settings},
+};
 
 /// The settings that may hold secrets, entry by entry.
 const SECRET_FIELDS: &[&str] = &["env", "headers", "auth"];
@@ -27,7 +30,8 @@ const SECRETS_OF_AUTH: &[&str] = &["bearer", "api_key", "token", "password", "cl
 const OF_SHELLS: [char; 10] = ['\'', '"', '`', '\\', '$', '|', '&', ';', '<', '>'];
 
 /// Adds the problems that name a server to its section.
-pub(super) fn check_server(section: &mut ReportSection, name: &ServerName, loaded: &Loaded) {
+pub(super) fn check_server(section: &mut ReportSection, name: &ServerName, settings: &Settings) {
+    let loaded = &settings.loaded;
     let is_unreadable = |problem: &&Problem| !loaded.unreadable.contains(&problem.file);
     let own = loaded
         .problems
@@ -38,6 +42,9 @@ pub(super) fn check_server(section: &mut ReportSection, name: &ServerName, loade
     }
     if let Some(found) = loaded.config.misconfigured.get(name) {
         match &found.pending_trust {
+            Some(_) if settings.hosts().is_some() => {
+                section.add_finding(Finding::new(&kinds::HOST_SERVER_UNAPPROVED, found.why.clone()).fix(APPROVE_HINT));
+            }
             Some(file) => section.add_finding(
                 Finding::new(
                     &kinds::PROJECT_UNTRUSTED,

@@ -123,6 +123,8 @@ kinds! {
         "the config names no server" "add one";
     PROJECT_UNTRUSTED = "project-untrusted" Trust Problem
         "the project file is not approved, so its servers are never started" "read it, then `pegboard trust accept`";
+    HOST_SERVER_UNAPPROVED = "host-server-unapproved" Trust Problem
+        "there is no config, and the server of a host is not approved to start" "`pegboard init`, or answer the question of `pegboard doctor` at a terminal";
     PROGRAM_MISSING = "program-missing" Program Problem
         "the program is in no folder of the server's PATH" "install it, or name its absolute path";
     PROGRAM_NOT_EXECUTABLE = "program-not-executable" Program Problem
@@ -239,6 +241,8 @@ kinds! {
         "a running daemon is of another version, so commands start servers without it" "end it; `pegboard serve` starts the new one";
     DAEMON_FOLDER = "daemon-folder" Machine Problem
         "other users can enter the folder of the daemon's sockets, so it is not used" "`--fix` runs `chmod 700`";
+    DAEMON_DIFFERS = "daemon-differs" Start Warning
+        "the server works here, and is down in the daemon, which has another environment" "`pegboard daemon restart`";
     UNFINISHED_CALLS = "unfinished-calls" Machine Warning
         "a daemon was killed during calls, which may have run" "`pegboard status` shows them";
     UNMANAGED_SERVER = "unmanaged-server" Machine Warning

@@ -4,13 +4,14 @@ use std::fmt;
 
 use serde::Serialize;
 
-use super::finding::ReportSection;
+use super::{finding::ReportSection, kinds::Level};
 
 /// How many servers have findings.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub(crate) struct Overview {
     fine: usize,
     with_findings: usize,
+    with_problems: usize,
 }
 
 impl Overview {
@@ -21,27 +22,36 @@ impl Overview {
             .iter()
             .filter(|server| server.findings().next().is_none())
             .count();
+        let has_problem = |server: &&&ReportSection| {
+            let mut findings = server.findings();
+            findings.any(|finding| finding.kind.level == Level::Problem)
+        };
         (!servers.is_empty()).then_some(Self {
             fine,
             with_findings: servers.len() - fine,
+            with_problems: servers.iter().filter(has_problem).count(),
         })
     }
 }
 
 impl fmt::Display for Overview {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (noun, needs) = match self.with_findings {
-            1 => ("server", "needs"),
-            _ => ("servers", "need"),
-        };
-        match (self.fine, self.with_findings) {
-            (1, 0) => f.write_str("the config of 1 server is fine"),
-            (fine, 0) => write!(f, "the config of {fine} servers is fine"),
-            (0, count) => write!(f, "{count} {noun} {needs} attention: run `pegboard doctor`"),
-            (fine, count) => write!(
-                f,
-                "{count} {noun} {needs} attention, {fine} fine: run `pegboard doctor`"
-            ),
-        }
+        let warned = self.with_findings - self.with_problems;
+        let parts: Vec<String> = [
+            (self.with_problems, "has a problem", "have problems"),
+            (warned, "has a warning", "have warnings"),
+            (self.fine, "looks fine", "look fine"),
+        ]
+        .into_iter()
+        .filter(|(count, ..)| *count > 0)
+        .map(|(count, one, many)| format!("{count} {}", if count == 1 { one } else { many }))
+        .collect();
+        let total = self.fine + self.with_findings;
+        let noun = if total == 1 { "server" } else { "servers" };
+        write!(
+            f,
+            "{total} {noun}, none of them started: {}; `pegboard doctor` tries them and says more",
+            parts.join(", ")
+        )
     }
 }

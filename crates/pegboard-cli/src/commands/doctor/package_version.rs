@@ -40,7 +40,7 @@ pub(super) fn find_pin(program: &str, package: &str, server: &str, file: &Path) 
     Some((wanted, remedy))
 }
 
-/// The library's example of a version, such as `PACKAGE@1.2.3`, with the name of the package.
+/// The library's example of a version, such as `PACKAGE@VERSION`, with the name of the package.
 pub(super) fn example(package: &str, example: &str) -> String {
     let name = name(package);
     ["PACKAGE", "IMAGE", "FLAKE"]
@@ -82,10 +82,10 @@ mod tests {
     #[test]
     fn an_example_names_the_package() {
         for (package, written, expected) in [
-            ("@scope/server", "PACKAGE@1.2.3", "@scope/server@1.2.3"),
-            ("server@latest", "PACKAGE@1.2.3", "server@1.2.3"),
-            ("@scope/server@^1.0", "PACKAGE@1.2.3", "@scope/server@1.2.3"),
-            ("mcp-server>=1,<2", "PACKAGE==1.2.3", "mcp-server==1.2.3"),
+            ("@scope/server", "PACKAGE@VERSION", "@scope/server@VERSION"),
+            ("server@latest", "PACKAGE@VERSION", "server@VERSION"),
+            ("@scope/server@^1.0", "PACKAGE@VERSION", "@scope/server@VERSION"),
+            ("mcp-server>=1,<2", "PACKAGE==VERSION", "mcp-server==VERSION"),
             ("mcp/server:latest", "IMAGE@sha256:…", "mcp/server@sha256:…"),
             (
                 "localhost:5000/server",

@@ -1,19 +1,20 @@
-//! Starts the servers and connects to them, all at once, and adds what happens to their sections.
+//! Starts the servers and connects to them, all at once, and adds what happens to their sections. Those that run in the user's daemon are asked
+//! through it.
 
 use std::{collections::BTreeMap, path::Path, time::Duration};
 
 use pegboard::{
-    Config, Listing, Pegboard, ServerConfig, ServerName, State,
-    config::Transport,
-    pin::PinChange,
-    status::{BoardStatus, ServerStatus},
+    Config, Listing, Pegboard, ServerConfig, ServerName, State, config::Transport, deadline::Deadline, pin::PinChange,
+    status::ServerStatus,
 };
 
 use super::{
     clock, definitions,
     finding::{Finding, ReportLine, ReportSection},
+    handshake::Handshake,
     kinds::{self, ReachStep},
     other_paths, outage,
+    running::Running,
     stopped::Stopped,
     urls,
 };
@@ -50,27 +51,40 @@ pub(super) async fn servers(
     if config.servers.is_empty() {
         return Ok(());
     }
+    let mut running = Running::find(context, settings, &config).await;
     let starting = StartingServers::new(&config);
-    let board = settings::whole_board(config.clone()).open();
-    let toolset = board.toolset();
+    let mut own = config.clone();
+    let through_daemon = running.as_ref().filter(|running| running.has_any()).map(|running| {
+        let (daemon, held) = running.split(&mut own);
+        daemon.board(held).open()
+    });
+    let board = settings::whole_board(own).open();
     let deadline = context.deadline;
     let asking = async {
-        board.settle(deadline.remaining()).await;
-        toolset.list(deadline.remaining()).await
+        let settling = board.settle(deadline.remaining());
+        let listing = ask(through_daemon.as_ref(), deadline);
+        let ((), of_daemon) = tokio::join!(settling, listing);
+        (board.toolset().list(deadline.remaining()).await, of_daemon)
     };
     let asked = context
         .work_showing_starts(&starting, "trying the servers", &board, asking)
         .await;
-    let (listing, result) = match asked {
-        Ending::Done(listing) => (Some(listing), Ok(())),
-        Ending::TimeUp => (None, Err(Stopped::TimeUp)),
-        Ending::Interrupted => (None, Err(Stopped::Interrupted)),
+    let (listings, result) = match asked {
+        Ending::Done((listing, of_daemon)) => (std::iter::once(listing).chain(of_daemon).collect(), Ok(())),
+        Ending::TimeUp => (Vec::new(), Err(Stopped::TimeUp)),
+        Ending::Interrupted => (Vec::new(), Err(Stopped::Interrupted)),
     };
+    if let Some(running) = &mut running {
+        running.refresh().await;
+    }
+    let mut status = board.status().servers;
+    status.extend(through_daemon.iter().flat_map(|board| board.status().servers));
     let tried = Tried {
         settings,
         config: &config,
-        status: board.status(),
-        listing,
+        status,
+        running,
+        listings,
         changes: board.pin_changes(),
         exchanged: logging::take_exchanged(),
         is_late: context.is_late(),
@@ -81,8 +95,11 @@ pub(super) async fn servers(
     if result.is_ok() && !tried.is_late {
         clock::check(machine, &tried.answering()).await;
     }
-    let is_unfinished = tried.status.servers.iter().any(is_unfinished);
+    let is_unfinished = tried.status.iter().any(is_unfinished);
     close(&board).await;
+    if let Some(board) = &through_daemon {
+        close(board).await;
+    }
     noise(sections);
     match is_unfinished {
         true => result.and(Err(Stopped::TimeUp)),
@@ -90,13 +107,20 @@ pub(super) async fn servers(
     }
 }
 
+/// The tools of the servers that are reached through the daemon.
+async fn ask(through_daemon: Option<&Pegboard>, deadline: Deadline) -> Option<Listing> {
+    Some(through_daemon?.toolset().list(deadline.remaining()).await)
+}
+
 /// What happened to the servers that were tried.
 struct Tried<'a> {
     settings: &'a Settings,
     config: &'a Config,
-    status: BoardStatus,
-    /// `None` if there was no time for it.
-    listing: Option<Listing>,
+    status: Vec<ServerStatus>,
+    /// Those of them that run in the daemon.
+    running: Option<Running>,
+    /// The tools of the servers of this process, and of those of the daemon; none if there was no time for it.
+    listings: Vec<Listing>,
     changes: Vec<PinChange>,
     exchanged: BTreeMap<String, Exchanged>,
     /// Whether there is no time for more requests.
@@ -110,28 +134,41 @@ impl Tried<'_> {
         let Some((name, server)) = self.config.servers.iter().find(|(name, _)| Some(name.as_str()) == own) else {
             return;
         };
-        let Some(found) = self.status.servers.iter().find(|one| one.name == *name) else {
+        let Some(found) = self.status.iter().find(|one| one.name == *name) else {
             return;
         };
         let exchanged = self.exchanged.get(name.as_str()).cloned().unwrap_or_default();
         // The limit as it is written: that of this command may be longer.
         let written = self.settings.loaded.config.servers.get(name).unwrap_or(server);
         let limit = written.limits.connect_timeout;
-        check_status(section, found, &server.transport, limit, &exchanged);
+        let in_daemon = self
+            .running
+            .as_ref()
+            .and_then(|running| running.handshake(name.as_str()));
+        let handshake = in_daemon.unwrap_or_else(|| Handshake::from(found));
+        check_status(section, found, &handshake, &server.transport, limit, &exchanged);
         if !self.is_late {
             better_path(section, name, server, self.settings).await;
         }
-        if let Some(listing) = &self.listing
-            && found.state == State::Ready
-        {
-            definitions::check(section, name.as_str(), &server.transport, listing, &self.changes);
+        let outage = self.running.as_ref().and_then(|running| running.outage(name.as_str()));
+        if let Some(outage) = outage.filter(|_| found.state == State::Ready) {
+            let message = format!("it works here, and in the daemon it is down: {outage}");
+            section.add_finding(
+                Finding::new(&kinds::DAEMON_DIFFERS, message)
+                    .fix("pegboard daemon restart: the daemon has the environment of the program that started it"),
+            );
+        }
+        if found.state == State::Ready {
+            for listing in &self.listings {
+                definitions::check(section, name.as_str(), &server.transport, listing, &self.changes);
+            }
         }
     }
 
     /// The servers that have answered.
     fn answering(&self) -> Vec<&ServerConfig> {
         let has_answered = |one: &&ServerStatus| matches!(one.state, State::Ready | State::NeedsAuth);
-        let answering = self.status.servers.iter().filter(has_answered);
+        let answering = self.status.iter().filter(has_answered);
         answering.filter_map(|one| self.config.servers.get(&one.name)).collect()
     }
 }
@@ -150,13 +187,14 @@ async fn close(board: &Pegboard) {
 fn check_status(
     section: &mut ReportSection,
     status: &ServerStatus,
+    handshake: &Handshake,
     transport: &Transport,
     limit: Duration,
     exchanged: &Exchanged,
 ) {
     match (status.state, &status.last_error) {
         (State::Ready, _) => {
-            report_ready(section, status, transport, limit);
+            report_ready(section, status, handshake, transport, limit);
             // Logs in the form of JSON are the usual case.
             if let Some(json) = &exchanged.other_json {
                 section.add_finding(stdout_noise(&format!(
@@ -178,12 +216,18 @@ fn check_status(
     }
 }
 
-fn report_ready(section: &mut ReportSection, status: &ServerStatus, transport: &Transport, limit: Duration) {
+fn report_ready(
+    section: &mut ReportSection,
+    status: &ServerStatus,
+    handshake: &Handshake,
+    transport: &Transport,
+    limit: Duration,
+) {
     let step = match transport {
         Transport::Stdio(_) => ReachStep::Start,
         Transport::Remote { .. } => ReachStep::Connection,
     };
-    let took = Duration::from_secs_f64((status.ready_after_ms.unwrap_or_default() / 1000.0).clamp(0.0, 1e6));
+    let took = Duration::from_secs_f64((handshake.took_ms.unwrap_or_default() / 1000.0).clamp(0.0, 1e6));
     if took > SLOW.min(limit / 2) {
         section.add_finding(
             Finding::new(
@@ -197,10 +241,11 @@ fn report_ready(section: &mut ReportSection, status: &ServerStatus, transport: &
             .fix("install the server, and name its program in `command`; or raise `connect_timeout`"),
         );
     } else {
-        section.add_fine(step, "it answers");
+        let place = handshake.place.as_ref().map(|place| format!(", as {place}"));
+        section.add_fine(step, format!("it answers{}", place.unwrap_or_default()));
     }
-    let version = status.protocol_version.as_deref().unwrap_or("an unknown version");
-    let era = status.era.map_or("unknown", pegboard::status::Era::as_str);
+    let version = handshake.version.as_deref().unwrap_or("an unknown version");
+    let era = handshake.era.as_deref().unwrap_or("unknown");
     let who = status
         .server_info
         .as_ref()

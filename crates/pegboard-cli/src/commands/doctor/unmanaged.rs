@@ -145,7 +145,12 @@ fn check_file(
             file.display(),
             show(&unmanaged)
         );
-        section.add_finding(Finding::new(&kinds::UNMANAGED_SERVER, found).fix(command("import", "")));
+        // A copy here would be there twice in a host that uses Pegboard.
+        let fix = match plan.has_pegboard {
+            true => command("install", " --take-over"),
+            false => command("import", ""),
+        };
+        section.add_finding(Finding::new(&kinds::UNMANAGED_SERVER, found).fix(fix));
     }
     if !twice.is_empty() {
         let found = format!(

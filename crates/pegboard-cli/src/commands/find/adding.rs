@@ -10,7 +10,7 @@ use super::{listed::need_json, options::Find};
 use crate::{
     cli::Global,
     exit::Exit,
-    output::one_line,
+    output::{one_line, path_text},
     registry::{Given, Need, RegistryEntry, Way, ways},
     settings::Complaint,
 };
@@ -152,7 +152,7 @@ impl Plan {
     pub(super) fn json(&self, is_written: bool) -> Value {
         json!({
             "name": self.name,
-            "file": self.path(),
+            "file": path_text(self.path()),
             "written": is_written,
             "kind": self.way.kind,
             "settings": self.settings,

@@ -7,7 +7,7 @@ use pegboard::{
 };
 use serde_json::{Map, Value, json};
 
-use crate::{commands::plain_secrets, exit::Exit, settings::Complaint};
+use crate::{commands::plain_secrets, exit::Exit, output::path_text, settings::Complaint};
 
 /// What stands for hidden text when settings are shown.
 const HIDDEN: &str = "****";
@@ -138,7 +138,7 @@ impl<'a> Writer<'a> {
                     )?
                 ]);
             }
-            Auth::BearerFile(path) => token_file = json!(path),
+            Auth::BearerFile(path) => token_file = json!(path_text(path)),
             Auth::HeadersHelper(_) => return Err("its `headers_helper` would not run".to_owned()),
         }
         Ok(json!({

@@ -20,7 +20,16 @@ pub(in crate::commands) async fn ask(plan: &mut Plan, output: &Output) {
         .flat_map(|row| &row.inputs)
         .map(|input| (input.id.clone(), input.clone()))
         .collect();
+    let has_place = !inputs.values().any(|input| input.is_secret) || secret_prompt::find_place(output).await;
     for (id, input) in inputs {
+        if input.is_secret && !has_place {
+            output.note(&format!(
+                "{} is not asked for: set the variable {}",
+                one_line(&input.description),
+                input.variable()
+            ));
+            continue;
+        }
         let Some(answer) = answer(&input, output).await else {
             continue;
         };
@@ -83,13 +92,17 @@ pub(in crate::commands) async fn ask_for_secrets(plan: &mut Plan, output: &Outpu
     if !secret_prompt::can_ask(output) {
         return;
     }
-    for (variable, servers) in plan.unset_variables() {
-        let is_input = plan
-            .rows
-            .iter()
-            .flat_map(|row| &row.inputs)
-            .any(|input| input.variable() == variable);
-        if !is_input && names_secret(&variable) && secret_prompt::ask_and_store(output, &variable, &servers).await {
+    let is_input = |variable: &String| {
+        let mut inputs = plan.rows.iter().flat_map(|row| &row.inputs);
+        inputs.any(|input| input.variable() == *variable)
+    };
+    let mut missing = plan.unset_variables();
+    missing.retain(|variable, _| names_secret(variable) && !is_input(variable));
+    if missing.is_empty() || !secret_prompt::find_place(output).await {
+        return;
+    }
+    for (variable, servers) in missing {
+        if secret_prompt::ask_and_store(output, &variable, &servers).await {
             plan.take_from_secret(&variable);
         }
     }

@@ -6,7 +6,7 @@ use pegboard::{Config, Env, Format, Secret, config::Source};
 use pegboard_hosts::import::{Action, Plan, Row};
 use serde_json::{Map, Value, json};
 
-use crate::output::{self, Table, one_line};
+use crate::output::{self, Table, one_line, path_text};
 
 /// Stands for the values of variables: a text that no host has.
 const VARIABLE: &str = "https://variable.pegboard.invalid";
@@ -61,7 +61,7 @@ fn word(row: &Row) -> String {
         Action::Add(_) if is_off => "new, disabled".to_owned(),
         Action::Add(_) => "new".to_owned(),
         Action::Replace(_) => "replaces".to_owned(),
-        Action::Same(name) => format!("there as {name}"),
+        Action::Same(name) => format!("same as {name}"),
         Action::Skip(_) => "no".to_owned(),
         Action::Refuse(_) => "cannot".to_owned(),
     }
@@ -141,9 +141,9 @@ pub(in crate::commands) fn document(plan: &Plan, is_written: bool) -> Value {
     let servers: Vec<Value> = plan.rows.iter().map(server).collect();
     let unreadable = plan.unreadable.iter();
     let unreadable: Vec<Value> = unreadable
-        .map(|(path, problem)| json!({"file": path, "error": problem}))
+        .map(|(path, problem)| json!({"file": path_text(path), "error": problem}))
         .collect();
-    json!({"file": plan.file, "written": is_written, "servers": servers, "unreadable": unreadable, "warnings": warnings(plan, is_written)})
+    json!({"file": path_text(&plan.file), "written": is_written, "servers": servers, "unreadable": unreadable, "warnings": warnings(plan, is_written)})
 }
 
 fn server(row: &Row) -> Value {
@@ -161,7 +161,7 @@ fn server(row: &Row) -> Value {
         .collect();
     json!({
         "host": row.host.id,
-        "from": row.from,
+        "from": path_text(&row.from),
         "original": row.original,
         "action": action,
         "name": name,

@@ -14,7 +14,7 @@ pub(crate) struct Install {
     #[arg(long)]
     pub(in crate::commands) project: bool,
     /// Connect to this running `pegboard serve` instead of starting it
-    #[arg(long, conflicts_with_all = ["view", "daemon"])]
+    #[arg(long, conflicts_with = "daemon")]
     pub(in crate::commands) url: Option<String>,
     /// Let it use this view of the config instead of all tools
     #[arg(long, value_name = "NAME")]

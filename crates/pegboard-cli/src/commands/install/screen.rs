@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use pegboard_hosts::install::{Change, Effect};
 use serde_json::{Value, json};
 
-use crate::output::clean;
+use crate::output::{clean, path_text};
 
 /// What was done, for people.
 pub(in crate::commands) fn text(changes: &[Change], is_dry: bool) -> String {
@@ -23,11 +23,11 @@ pub(in crate::commands) fn text(changes: &[Change], is_dry: bool) -> String {
 pub(in crate::commands) fn document(change: &Change) -> Value {
     json!({
         "host": change.host.id,
-        "file": change.file,
+        "file": path_text(&change.file),
         "action": word(change.effect),
         "name": change.name,
         "target": change.target,
-        "backup": change.backup,
+        "backup": change.backup.as_deref().map(path_text),
         "moved": change.moved,
         "warnings": change.warnings,
         "reload": change.host.reload,

@@ -53,19 +53,25 @@ impl Twice {
         all
     }
 
-    /// For people, one line for each host.
-    pub(in crate::commands) fn text(all: &[Self], is_dry: bool) -> String {
+    /// For people, one line for each host. `fix` moves the servers of all hosts.
+    pub(in crate::commands) fn text(all: &[Self], is_dry: bool, fix: Option<&str>) -> String {
         let mut text = String::new();
+        let together = fix.filter(|_| all.len() > 1);
         for one in all {
             let names: Vec<String> = one.servers.iter().map(|name| format!("`{name}`")).collect();
             let still = if is_dry { "would still start" } else { "still starts" };
             let _ = writeln!(
                 text,
-                "{} {still} {} itself, so the tools are there twice\n  to move them: {}",
+                "{} {still} {} itself, so the tools are there twice",
                 one.host.title,
                 clean(&names.join(", ")),
-                one.fix
             );
+            if together.is_none() {
+                let _ = writeln!(text, "  to move them: {}", one.fix);
+            }
+        }
+        if let Some(fix) = together {
+            let _ = writeln!(text, "  to move all of them: {fix}");
         }
         text
     }

@@ -28,7 +28,7 @@ pub(super) fn check_browser_url(url: &Url) -> Result<&str, Complaint> {
 }
 
 /// Whether a browser of this machine would be one that the person sees: over SSH only with a forwarded display.
-pub(super) fn can_open() -> bool {
+pub(in crate::commands) fn can_open() -> bool {
     is_visible(|name| std::env::var_os(name).is_some_and(|value| !value.is_empty()))
 }
 
@@ -41,7 +41,7 @@ fn is_visible(is_set: impl Fn(&str) -> bool) -> bool {
 
 /// Opens a URL, which is one argument of a program and never part of a shell's line. Returns when a browser has opened it and ended, or with the
 /// reasons why none could. Many browsers run as long as their window is open, and go on when this is dropped.
-pub(super) async fn open(url: &str) -> Result<(), String> {
+pub(in crate::commands) async fn open(url: &str) -> Result<(), String> {
     let mut failures = Vec::new();
     for words in commands(&std::env::var("BROWSER").unwrap_or_default(), url) {
         match run(&words).await {

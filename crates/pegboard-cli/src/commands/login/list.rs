@@ -14,7 +14,7 @@ use crate::{
 /// Lists the stored sign-ins: all, or those of a server or a principal.
 pub(super) async fn list(mut context: Context<'_>, options: Login) -> Exit {
     let nothing = document(&[]);
-    let settings = Settings::load(&context.global);
+    let settings = Settings::load_or_hosts(&context.global);
     let config = usable_config(&settings, options.server.as_deref());
     let config = match config {
         Ok(config) => config,

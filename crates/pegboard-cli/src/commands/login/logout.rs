@@ -58,7 +58,7 @@ impl Run for Logout {
     /// Signs out of a server, or of all.
     async fn run(self, mut context: Context<'_>) -> Exit {
         let nothing = json!({"servers": [], "error": null, "hint": null, "code": null});
-        let settings = Settings::load(&context.global);
+        let settings = Settings::load_or_hosts(&context.global);
         let config = usable_config(&settings, self.server.as_deref());
         let config = match config {
             Ok(config) => config,

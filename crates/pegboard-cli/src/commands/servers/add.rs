@@ -54,11 +54,15 @@ impl Run for Add {
                 Err(report) => return context.print(report).await,
             };
             let report = write_and_report(&context, &unpacked.name, &unpacked.entry, &self.writing, self.check).await;
-            unpacked.clean_up(report.exit == Exit::Done);
-            return finish(context, unpacked.name, report, self.check).await;
+            unpacked.clean_up(report.exit == Exit::Done, &context.global.configs);
+            let name = unpacked.name.clone();
+            // Its lock is not held while servers are started.
+            drop(unpacked);
+            return finish(context, name, report, self.check).await;
         }
         let extras = Extras::new(&context.global);
-        let entry = match bundle::refuse_options(&self).and_then(|()| entry::from_arguments(&self, &extras)) {
+        let checked = bundle::refuse_options(&self).and_then(|()| refuse_runner(&self));
+        let entry = match checked.and_then(|()| entry::from_arguments(&self, &extras)) {
             Ok(entry) => entry,
             Err(complaint) => {
                 return context
@@ -75,6 +79,27 @@ impl Run for Add {
     }
 }
 
+/// Programs that run others. One in the place of a server's name was meant to be the command.
+const RUNNERS: [&str; 8] = ["uvx", "npx", "bunx", "pnpx", "docker", "node", "python", "python3"];
+
+/// Refuses `add uvx PACKAGE`, which would add a server with the name `uvx`.
+fn refuse_runner(options: &Add) -> Result<(), Complaint> {
+    match &options.target {
+        Some(package) if options.command.is_empty() && RUNNERS.contains(&options.name.as_str()) => Err(Complaint {
+            message: format!(
+                "`{}` is the program that runs the server, and a server needs a name",
+                options.name
+            ),
+            hint: Some(super::advice::add_line(
+                "NAME",
+                &[options.name.as_str(), package.as_str()],
+            )),
+            exit: Exit::Usage,
+        }),
+        _ => Ok(()),
+    }
+}
+
 /// Asks for the secrets that a new server takes from variables which are not set here, and has it refer to them. A project's file is for others too,
 /// who have other secrets.
 async fn ask_for_secrets(
@@ -87,8 +112,16 @@ async fn ask_for_secrets(
     if writing.dry_run || writing.project || !secret_prompt::can_ask(&output) {
         return Ok(entry);
     }
-    let unset = entry.as_object().map(find_unset).unwrap_or_default();
-    for variable in unset.iter().filter(|variable| names_secret(variable)) {
+    let mut unset = entry.as_object().map(find_unset).unwrap_or_default();
+    unset.retain(|variable| names_secret(variable));
+    if unset.is_empty()
+        || !context
+            .work_or_end(secret_prompt::find_place(&output), &json!({"name": name}))
+            .await?
+    {
+        return Ok(entry);
+    }
+    for variable in &unset {
         let servers = [name.to_owned()];
         let asking = secret_prompt::ask_and_store(&output, variable, &servers);
         let is_stored = context.work_or_end(asking, &json!({"name": name})).await?;

@@ -1,4 +1,5 @@
-//! Advice for a command line of `add` whose command is not after `--`, as `claude mcp add` takes it.
+//! Advice for a command line of `add` whose command is not after `--`, as `claude mcp add` takes it, and for one of `call` that gives arguments as
+//! options.
 
 use clap::{
     Command, Error, FromArgMatches as _,
@@ -8,6 +9,7 @@ use pegboard::{Config, Env, Format};
 use serde_json::json;
 
 use super::{options::Add, screen};
+use crate::output::shell_word;
 
 /// Replaces the tips of the error of a parser for `definition` if the words are an `add` with its command before `--`. The parser would say where to put one
 /// argument, and not that the program goes there too.
@@ -19,8 +21,31 @@ pub(in crate::commands) fn with_advice(mut error: Error, words: &[String], defin
         error.remove(ContextKind::SuggestedArg);
         let tip = format!("the command goes after '--': {line}");
         error.insert(ContextKind::Suggested, ContextValue::StyledStrs(vec![tip.into()]));
+    } else if error.kind() == ErrorKind::UnknownArgument
+        && let Some(ContextValue::String(unknown)) = error.get(ContextKind::InvalidArg)
+        && let Some(argument) = guess_argument(unknown, words)
+    {
+        error.remove(ContextKind::SuggestedArg);
+        let tip = format!("arguments of the tool are written without dashes: {argument}");
+        error.insert(ContextKind::Suggested, ContextValue::StyledStrs(vec![tip.into()]));
     }
     error
+}
+
+/// The argument of a tool that was meant by an unknown option after `call TOOL`: `--zone UTC` is `zone=UTC`.
+fn guess_argument(unknown: &str, words: &[String]) -> Option<String> {
+    let call = words.iter().position(|word| word == "call")?;
+    let key = unknown.strip_prefix("--").filter(|key| !key.is_empty())?;
+    let at = words
+        .iter()
+        .position(|word| word.starts_with(unknown))
+        .filter(|at| *at > call + 1)?;
+    let is_value = |word: &&String| !word.starts_with('-') && !word.contains(['=', ':']);
+    match (words[at].split_once('='), words.get(at + 1).filter(is_value)) {
+        (Some((_, value)), _) => Some(format!("{key}={}", shell_word(value))),
+        (None, Some(value)) => Some(format!("{key}={}", shell_word(value))),
+        (None, None) => Some(format!("{key}=VALUE")),
+    }
 }
 
 /// The command line of `add` that was meant by one in which a word is unknown.
@@ -62,6 +87,32 @@ mod tests {
 
     use super::*;
     use crate::commands::Cli;
+
+    #[test]
+    fn arguments_of_a_tool_are_shown_without_dashes() {
+        for (line, expected) in [
+            ("call time.now --timezone UTC", Some("timezone=UTC")),
+            ("call time.now --a=1", Some("a=1")),
+            ("call time.now x=1 --message", Some("message=VALUE")),
+            ("call --nonsense time.now", None),
+            ("tools --zone UTC", None),
+        ] {
+            let words: Vec<String> = ["pegboard"]
+                .into_iter()
+                .chain(line.split(' '))
+                .map(str::to_owned)
+                .collect();
+            let error = Cli::command().try_get_matches_from(&words).unwrap_err();
+            let said = with_advice(error, &words, Cli::command()).to_string();
+            match expected {
+                Some(argument) => assert!(
+                    said.contains(&format!("written without dashes: {argument}\n")),
+                    "{said}"
+                ),
+                None => assert!(!said.contains("without dashes"), "{said}"),
+            }
+        }
+    }
 
     #[test]
     fn a_command_before_the_dashes_is_shown_after_them() {

@@ -2,17 +2,20 @@
 
 use std::{
     collections::BTreeMap,
-    fs,
+    fs, io,
     path::{Path, PathBuf},
+    time::Duration,
 };
 
 use pegboard_hosts::{ServersFile, check_server_name, shorten_path};
 use serde_json::{Value, json};
+use sha2::{Digest as _, Sha256};
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use super::{entry::usage, options::Add, screen};
 use crate::{
-    bundle::{self, Bundle, BundleError, Given},
+    bundle::{self, Bundle, BundleError, BundlesLock, Given, Placed},
     commands::{
         agreement::{agrees, can_ask},
         context::{Context, Ending, empty, interruption_report, time_up, with_complaint},
@@ -26,6 +29,9 @@ use crate::{
 
 /// The most bytes of a bundle.
 const MOST: u64 = 256 << 20;
+/// How long to wait for another process that adds a bundle. It writes half a gigabyte at most.
+const LOCK_TIME: Duration = Duration::from_secs(30);
+const BETWEEN_TRIES: Duration = Duration::from_millis(10);
 /// How many of its files are named.
 const SHOWN: usize = 8;
 
@@ -35,6 +41,8 @@ pub(super) struct Unpacked {
     pub(super) entry: Value,
     /// The folder, if it was made now.
     made: Option<PathBuf>,
+    /// Held until the server is added or the folder is removed, so that no other process relies on it or removes it meanwhile.
+    lock: Option<BundlesLock>,
     /// The settings that the server had before.
     replaced: Option<Value>,
 }
@@ -96,28 +104,76 @@ async fn try_unpack(context: &mut Context<'_>, add: &Add, path: &Path) -> Result
     let read = done(context.work(reading).await)?.map_err(|_| bad("it cannot be read".to_owned()))?;
     let bundle = read.map_err(|why| bad(why.to_string()))?;
     let name = name(add, &bundle)?;
-    let replaced = taken(context, add, &name)?;
+    taken(context, add, &name)?;
     let mut given = given(&add.set, &bundle)?;
     ask(context, &name, &bundle, &mut given).await?;
     let bundles = bundle::folder().ok_or_else(|| bad("there is no home folder to unpack it into".to_owned()))?;
-    let folder = bundles.join(format!("{name}-{}", &bundle.sum[..12]));
+    let folder = bundles.join(format!("{name}-{}", folder_mark(context, add, &bundle)?));
     let entry = entry(&bundle, &folder, &given).map_err(|why| bad(why.to_string()))?;
     context.output.say(&describe(&shown, &bundle, &entry));
     if !add.writing.dry_run && !add.yes {
         agree(context).await?;
     }
-    let mut made = None;
-    if !add.writing.dry_run && !folder.exists() {
-        let unpacked = bundle.unpack(&folder);
-        unpacked.map_err(|why| bad(format!("{} cannot be written: {why}", folder.display())))?;
-        made = Some(folder);
+    if add.writing.dry_run {
+        return Ok(Unpacked {
+            name,
+            entry,
+            made: None,
+            lock: None,
+            replaced: None,
+        });
+    }
+    let cannot = |why: io::Error| bad(format!("{} cannot be written: {why}", folder.display()));
+    let lock = done(context.work(lock(&bundles)).await)?.map_err(cannot)?;
+    // Another process may have added it while this one waited.
+    let replaced = taken(context, add, &name)?;
+    let place = folder.clone();
+    let unpacking = tokio::task::spawn_blocking(move || bundle.unpack(&place));
+    let unpacked = done(context.work(unpacking).await)?.map_err(|_| bad("it cannot be unpacked".to_owned()))?;
+    let placed = unpacked.map_err(cannot)?;
+    if placed == Placed::Replaced {
+        context.output.note(&format!(
+            "{} was there with other content than the bundle has, and was unpacked anew",
+            shorten_path(&folder)
+        ));
     }
     Ok(Unpacked {
         name,
         entry,
-        made,
-        replaced: replaced.filter(|_| !add.writing.dry_run),
+        made: Some(folder).filter(|_| placed == Placed::Made),
+        lock: Some(lock),
+        replaced,
     })
+}
+
+/// Waits for other processes that add or remove bundles.
+async fn lock(bundles: &Path) -> io::Result<BundlesLock> {
+    let begun = Instant::now();
+    loop {
+        if let Some(lock) = BundlesLock::try_take(bundles)? {
+            return Ok(lock);
+        }
+        if begun.elapsed() >= LOCK_TIME {
+            return Err(io::Error::other(
+                "another process is adding or removing a bundle; try again",
+            ));
+        }
+        tokio::time::sleep(BETWEEN_TRIES).await;
+    }
+}
+
+/// What tells the folder of a bundle from those of other bundles, and from that of the same bundle in another config: each can be removed alone.
+fn folder_mark(context: &Context<'_>, add: &Add, bundle: &Bundle) -> Result<String, Complaint> {
+    let file = ServersFile::to_add(&context.global.configs, add.writing.project)?;
+    let file = std::path::absolute(file.path()).unwrap_or_else(|_| file.path().to_owned());
+    let mut digest = Sha256::new_with_prefix(&bundle.sum);
+    digest.update(file.as_os_str().as_encoded_bytes());
+    Ok(digest
+        .finalize()
+        .iter()
+        .take(6)
+        .map(|byte| format!("{byte:02x}"))
+        .collect())
 }
 
 fn done<T>(ending: Ending<T>) -> Result<T, Stopped> {
@@ -162,24 +218,35 @@ async fn agree(context: &mut Context<'_>) -> Result<(), Stopped> {
 
 impl Unpacked {
     /// Removes what is not used: the new files if the server was not added, and those of the server that was replaced.
-    pub(super) fn clean_up(&self, is_added: bool) {
+    pub(super) fn clean_up(&self, is_added: bool, configs: &[PathBuf]) {
+        let Some(_lock) = &self.lock else { return };
         if !is_added {
             if let Some(folder) = &self.made {
                 let _ = fs::remove_dir_all(folder);
             }
-        } else if let Some(old) = self.replaced.as_ref().filter(|old| old["cwd"] != self.entry["cwd"]) {
-            forget(old);
+        } else if let Some(old) = &self.replaced {
+            remove_unused(old, configs);
         }
     }
 }
 
-/// Removes the unpacked files of a server that was removed, if it was one of a bundle.
-pub(super) fn forget(entry: &Value) {
-    let (Some(bundles), Some(folder)) = (bundle::folder(), entry["cwd"].as_str()) else {
+/// Removes the unpacked files of a server that was removed, if it was one of a bundle. They stay if another process adds a bundle just then.
+pub(super) fn forget(entry: &Value, configs: &[PathBuf]) {
+    let lock = bundle::folder().filter(|bundles| bundles.is_dir());
+    if let Some(Ok(Some(_lock))) = lock.map(|bundles| BundlesLock::try_take(&bundles)) {
+        remove_unused(entry, configs);
+    }
+}
+
+/// Removes the unpacked files of a server, unless a server of these files still uses them. The caller holds the lock.
+fn remove_unused(entry: &Value, configs: &[PathBuf]) {
+    let (Some(bundles), Some(cwd)) = (bundle::folder(), entry["cwd"].as_str()) else {
         return;
     };
-    let folder = PathBuf::from(folder.replace("$$", "$"));
-    if folder.parent() == Some(&bundles) && folder.join("manifest.json").is_file() {
+    let folder = PathBuf::from(cwd.replace("$$", "$"));
+    let is_used = |file: &ServersFile| file.entries().values().any(|other| other["cwd"] == entry["cwd"]);
+    let is_unused = ServersFile::all(configs).is_ok_and(|files| !files.iter().any(is_used));
+    if is_unused && folder.parent() == Some(&bundles) && folder.join("manifest.json").is_file() {
         let _ = fs::remove_dir_all(&folder);
     }
 }

@@ -59,7 +59,7 @@ impl Run for Remove {
             if !self.named.dry_run {
                 file.save()?;
                 if let Some(entry) = &entry {
-                    bundle::forget(entry);
+                    bundle::forget(entry, &context.global.configs);
                 }
             }
             let what = if self.named.dry_run { "would remove" } else { "removed" };

@@ -10,7 +10,7 @@ use crate::{
     cli::Global,
     commands::{command::Run, context::Context},
     exit::Exit,
-    output::{Paint, Report, Table, clean, one_line, width},
+    output::{Paint, Report, Table, clean, one_line, path_text, width},
     settings::{Complaint, Settings, is_pending},
 };
 
@@ -31,7 +31,7 @@ impl Run for Get {
     /// Shows one server: what it is, where it is defined, and how to change it.
     async fn run(self, mut context: Context<'_>) -> Exit {
         let name = &self.name;
-        let settings = Settings::load(&context.global);
+        let settings = Settings::load_or_hosts(&context.global);
         let files = match ServersFile::with(&context.global.configs, name) {
             Ok(files) => files,
             Err(error) => {
@@ -41,7 +41,10 @@ impl Run for Get {
                     .await;
             }
         };
-        let listed = all(&settings);
+        let mut listed = all(&settings);
+        if let Some(hosts) = settings.hosts() {
+            listed.iter_mut().for_each(|server| hosts.complete(server));
+        }
         let Some(server) = listed.iter().find(|server| server["name"] == **name) else {
             let complaint = absent_server_complaint(&context, name);
             return context
@@ -202,7 +205,7 @@ fn complete(servers: &mut [Value], global: &Global) {
         if let Some(file) = files.first() {
             server["target"] = json!(screen::target(&file.check(&name).shown));
             if server["origin"].is_null() {
-                server["origin"] = json!({"file": file.path(), "line": null});
+                server["origin"] = json!({"file": path_text(file.path()), "line": null});
             }
         }
     }

@@ -71,7 +71,7 @@ impl StatusSource<'_> {
             if !servers.iter().any(|server| may_become_ready(server.state)) {
                 return;
             }
-            // The servers of a board are shown by whoever waits for it.
+            // The caller that waits for a board shows the progress of its servers itself.
             if matches!(self, Self::Daemon(_)) {
                 let rows = progress.rows(servers.iter().map(Seen::from));
                 match rows.is_empty() {

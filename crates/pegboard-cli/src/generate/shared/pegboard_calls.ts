@@ -30,7 +30,11 @@ export function overHttp(url = "http://127.0.0.1:7337", token?: string): Caller 
     const headers: Record<string, string> = { "content-type": "application/json" };
     if (token !== undefined) headers["authorization"] = `Bearer ${token}`;
     const body = JSON.stringify({ name, arguments: args });
-    const response = await fetch(`${url}/api/v1/mcp/call`, { method: "POST", headers, body });
+    const sent = fetch(`${url}/api/v1/mcp/call`, { method: "POST", headers, body });
+    const response = await sent.catch((cause) => {
+      const advice = "start `pegboard serve` there, or call tools with `overCommand()`";
+      throw new Error(`no connection to ${url} (${cause}); ${advice}`);
+    });
     const document = await response.json().catch(() => null);
     // A failed call has its record as the body. In other errors, the status is a number.
     if (typeof document?.status !== "string") throw new Error(document?.detail ?? `HTTP ${response.status}`);

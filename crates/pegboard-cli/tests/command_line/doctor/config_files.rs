@@ -351,6 +351,22 @@ fn a_config_without_servers() {
 }
 
 #[test]
+fn the_server_of_a_host_is_tried_once_it_is_approved() {
+    let home = Home::new();
+    let command = home.command_of("well", fake());
+    let (program, args) = command.split_once(' ').unwrap();
+    let args: Vec<&str> = args.split(' ').collect();
+    let servers = serde_json::json!({"mcpServers": {"well": {"command": program, "args": args}}});
+    home.write(".cursor/mcp.json", &servers.to_string());
+    Diagnosis::of(&home, &[]).shows("host-server-unapproved");
+    assert!(!home.path("well.log").exists(), "the server was started");
+    let mut approved = home.pegboard(&["--trust", "doctor", "-o", "json"]);
+    approved.current_dir(home.path(""));
+    Diagnosis::from(&crate::home::Ran::of(approved)).is_well_without("host-server-unapproved");
+    assert!(home.path("well.log").exists());
+}
+
+#[test]
 fn a_project_file_that_is_not_approved_is_named_and_its_server_is_never_started() {
     let home = Home::new();
     fs::create_dir_all(home.path("project/.git")).unwrap();

@@ -143,14 +143,53 @@ fn the_fix_of_a_package_without_a_version_has_its_name() {
     }
     let path = format!("env = {{ PATH = '{}:/usr/bin:/bin' }}\n", home.path("bin").display());
     for (program, args, fix) in [
-        ("npx", &["-y", "@scope/server@latest"][..], "@scope/server@1.2.3"),
-        ("uvx", &["mcp-server-time"], "mcp-server-time==1.2.3"),
+        ("npx", &["-y", "@scope/server@latest"][..], "@scope/server@VERSION"),
+        ("uvx", &["mcp-server-time"], "mcp-server-time==VERSION"),
     ] {
         home.config(&(entry(program, args) + &path));
         let found = Diagnosis::of(&home, &["--offline"]);
         let found = found.finding("unpinned-package").unwrap();
         assert_eq!(found["fix"], format!("write one version: `{fix}`"));
     }
+}
+
+/// A home whose commands start daemons. They end with it.
+struct Desk(Home);
+
+impl Desk {
+    fn command(&self, path: &str, args: &[&str]) -> std::process::Command {
+        let mut command = self.0.pegboard(args);
+        command.env_remove("CI").env("PATH", path);
+        command
+    }
+}
+
+impl Drop for Desk {
+    fn drop(&mut self) {
+        let _ = self.command("/usr/bin:/bin", &["daemon", "stop", "--all"]).output();
+    }
+}
+
+#[test]
+fn a_daemon_that_does_not_find_a_program_of_this_terminal_is_named() {
+    let desk = Desk(Home::new());
+    let command = desk.0.command_of("fx", fake());
+    desk.0.write("bin/fx-server", &format!("#!/bin/sh\nexec {command}\n"));
+    let program = desk.0.path("bin/fx-server");
+    fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).unwrap();
+    desk.0.config("[servers.fx]\ncommand = 'fx-server'\n");
+    // A program of the desktop starts the daemon first.
+    Ran::of(desk.command("/usr/bin:/bin", &["call", "fx.read"])).ends_with(3);
+    let terminal = format!("{}:/usr/bin:/bin", desk.0.path("bin").display());
+    let called = Ran::of(desk.command(&terminal, &["call", "fx.read"]));
+    called
+        .ends_with(3)
+        .says("pegboard daemon restart")
+        .says("PATH of this terminal");
+    let found = Diagnosis::from(&Ran::of(desk.command(&terminal, &["doctor", "-o", "json"])));
+    assert!(found.finding("daemon-differs").is_some(), "{found:#?}");
+    Ran::of(desk.command(&terminal, &["daemon", "restart"])).ends_with(0);
+    Ran::of(desk.command(&terminal, &["call", "fx.read"])).ends_with(0);
 }
 
 #[test]

@@ -6,9 +6,12 @@ use base64::{Engine as _, prelude::BASE64_STANDARD};
 use pegboard_testkit::{Answer, Block, FakeServer, Tool};
 use serde_json::json;
 
-use crate::home::{Home, Ran};
 #[cfg(target_os = "linux")]
 use crate::pty::Terminal;
+use crate::{
+    gateway::Served,
+    home::{Home, Ran},
+};
 
 fn fake() -> FakeServer {
     let data = |bytes: &[u8]| BASE64_STANDARD.encode(bytes);
@@ -299,6 +302,30 @@ fn a_result_over_the_limit_is_had_with_an_option() {
     home.run(&["call", "fx.big", "--max-bytes", "2GiB", &server])
         .ends_with(2)
         .says("write a size from 1KiB to 1GiB");
+}
+
+#[test]
+fn a_result_over_the_limit_of_a_daemon_is_had_with_a_setting_and_not_with_a_second_server() {
+    const SIZE: usize = 9 << 20;
+    let home = Home::new();
+    let big = FakeServer::new("fx").tool(Tool::new("big").answers_text("x".repeat(SIZE)));
+    let entry = home.entry("fx", big, "stop_timeout = '200ms'");
+    home.config(&entry);
+    let served = Served::start(&home, &[]);
+    let refused = home.run(&["call", "fx.big"]);
+    refused
+        .ends_with(3)
+        .says("`max_message = \"64MiB\"` of `fx` in the config");
+    assert!(!refused.err.contains("--max-bytes"), "{refused:?}");
+    assert_eq!(home.log("fx").spawned.len(), 1);
+    let ran = home.run(&["call", "fx.big", "--max-bytes", "16MiB", "--out", "big.txt"]);
+    ran.ends_with(0)
+        .says(&format!("the daemon (process {})", served.pid()))
+        .says("`max_message` in the config");
+    assert_eq!(home.log("fx").spawned.len(), 2);
+    home.config(&entry.replace("stop_timeout", "max_message = '64MiB'\nstop_timeout"));
+    home.run(&["call", "fx.big", "--out", "big.txt"]).ends_with(0);
+    assert_eq!(fs::metadata(home.path("big.txt")).unwrap().len(), SIZE as u64 + 1);
 }
 
 #[test]

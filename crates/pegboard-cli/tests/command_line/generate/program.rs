@@ -16,6 +16,24 @@ use crate::{
     home::{Home, Ran},
 };
 
+#[test]
+fn a_file_whose_name_is_no_text_is_written_and_reported() {
+    use std::os::unix::ffi::OsStrExt as _;
+
+    let home = Home::new();
+    home.config(&home.entry("fx", FakeServer::new("fx").tool(Tool::new("t")), ""));
+    let file = home.path(".").join(std::ffi::OsStr::from_bytes(b"g\xff"));
+    let generate = |format: &str| {
+        let mut command = home.pegboard(&["generate", "cli", "fx", "-o", format, "--out"]);
+        command.arg(&file);
+        Ran::of(command)
+    };
+    generate("text").ends_with(0).prints("g\u{fffd}: 1 tools of fx");
+    let document = generate("json").ends_with(0).json();
+    assert!(document["file"].as_str().unwrap().ends_with("g\u{fffd}"), "{document}");
+    assert!(file.is_file());
+}
+
 /// The start of the part that is the same in all programs.
 const CLIENT: &str = "\n\nimport argparse";
 

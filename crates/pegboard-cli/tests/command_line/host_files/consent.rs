@@ -2,6 +2,7 @@
 
 use std::fs;
 
+use pegboard_testkit::{FakeServer, Tool};
 use serde_json::json;
 
 use super::without_config::{entry, file, two_hosts};
@@ -25,7 +26,7 @@ fn a_person_agrees_once_to_the_command_lines_and_is_asked_again_when_one_changes
     changed["env"] = json!({"OTHER": "1"});
     home.write(".cursor/mcp.json", &file(&[("new", changed)]));
     let ran = home.run(&["tools"]);
-    ran.ends_with(0).says("nobody has agreed to start new (Cursor)");
+    ran.ends_with(0).says("not approved to start: new (Cursor)");
     home.run(&["trust", "forget", "--hosts"])
         .ends_with(0)
         .prints("3 servers of hosts");
@@ -78,7 +79,7 @@ fn a_missing_key_is_asked_for_without_echo_kept_and_referred_to_in_our_config() 
     assert!(
         words
             .join(" ")
-            .contains("start `pegboard mcp`, which reads it from there"),
+            .contains("start `pegboard mcp`, which needs the variable PEGBOARD_TOKEN_KEY_FILE"),
         "{shown}"
     );
     let text = fs::read_to_string(&file).unwrap();
@@ -124,18 +125,89 @@ fn a_missing_key_of_a_host_is_kept_and_the_hosts_file_stays_as_it_is() {
 }
 
 #[test]
-fn without_a_place_for_secrets_nobody_is_asked_for_one() {
+fn without_a_keyring_a_secret_is_kept_in_a_file_if_the_user_agrees() {
     let home = Home::new();
     let server = entry(&home, "fx");
     home.config(&format!(
         "[servers.fx]\ncommand = {}\nargs = {}\nenv = {{ FX_TOKEN = \"${{FX_TOKEN}}\" }}\n",
         server["command"], server["args"]
     ));
-    let terminal = Terminal::start_with(&home, &["call", "fx.echo", "text=hi"], &[("PEGBOARD_KEYRING", "off")]);
+    let no_keyring = [("PEGBOARD_KEYRING", "off")];
+    let question = "Keep secrets in a file that only you can read? [y/N] ";
+    let start = || Terminal::start_with(&home, &["call", "fx.echo", "text=hi"], &no_keyring);
+    let mut terminal = start();
+    terminal.answers(question, "n");
     let (code, shown) = terminal.ends();
     assert_eq!(code, Some(2), "{shown}");
     assert!(
         shown.contains("pegboard secret set FX_TOKEN") && !shown.contains(":-default") && !shown.contains("not shown"),
         "{shown}"
     );
+    let mut terminal = start();
+    terminal.answers(question, "y");
+    terminal.answers("FX_TOKEN (not shown; empty leaves it): ", "typed-s3cret");
+    let (code, shown) = terminal.ends();
+    assert_eq!(code, Some(0), "{shown}");
+    // No variable is needed from then on, and nothing is asked.
+    let mut again = home.pegboard(&["call", "fx.echo", "text=hi"]);
+    again.envs(no_keyring);
+    Ran::of(again).ends_with(0);
+    let state = home.path(".local/state/pegboard");
+    let stored = fs::read_to_string(state.join("secrets.json")).unwrap();
+    assert!(!stored.contains("typed-s3cret"), "{stored}");
+    for file in ["secrets.json", "secrets.key"] {
+        use std::os::unix::fs::PermissionsExt as _;
+        let mode = fs::metadata(state.join(file)).unwrap().permissions().mode();
+        assert_eq!(mode & 0o777, 0o600, "{file}");
+    }
+}
+
+#[test]
+fn a_folder_with_a_program_of_the_same_name_runs_nothing_of_its_own() {
+    let home = Home::new();
+    let command = home.command_of("fx", FakeServer::new("fx").tool(Tool::new("echo").echoes()));
+    home.write("run.sh", &format!("exec {command}\n"));
+    home.write("cloned/run.sh", "touch ran-here\n");
+    let server = json!({"command": "sh", "args": ["run.sh"]});
+    home.write(".cursor/mcp.json", &file(&[("fx", server)]));
+    let mut terminal = Terminal::start(&home, &["call", "fx.echo", "text=hi"]);
+    terminal.answers("Start 1 server of Cursor? [y/N] ", "y");
+    let (code, shown) = terminal.ends();
+    assert_eq!(code, Some(0), "{shown}");
+    let mut cloned = home.pegboard(&["call", "fx.echo", "text=hi"]);
+    cloned.current_dir(home.path("cloned"));
+    Ran::of(cloned).ends_with(0).prints("hi");
+    assert!(!home.path("cloned/ran-here").exists());
+}
+
+#[test]
+fn another_content_of_an_environment_file_is_another_server() {
+    let home = Home::new();
+    let variables = home.write("fx.env", "MODE=a\n");
+    let mut server = entry(&home, "fx");
+    server["envFile"] = json!(variables);
+    home.write(".cursor/mcp.json", &file(&[("fx", server)]));
+    let mut terminal = Terminal::start(&home, &["call", "fx.echo", "text=hi"]);
+    terminal.answers("Start 1 server of Cursor? [y/N] ", "y");
+    let (code, shown) = terminal.ends();
+    assert_eq!(code, Some(0), "{shown}");
+    assert!(shown.contains("MODE"), "{shown}");
+    home.run(&["call", "fx.echo", "text=hi"]).ends_with(0);
+    home.write("fx.env", "MODE=a\nPATH=/tmp/elsewhere:/usr/bin\n");
+    home.run(&["call", "fx.echo", "text=hi"]).ends_with(5);
+}
+
+#[test]
+fn what_is_approved_is_shown_word_for_word() {
+    let home = Home::new();
+    let script = "x=\"https://u:$(touch pwned)@h/\"; exec python3 srv.py";
+    let server = json!({"command": "sh", "args": ["-c", script], "env": {"NODE_OPTIONS": "--require ./x.js"}});
+    home.write(".cursor/mcp.json", &file(&[("fx", server)]));
+    let mut terminal = Terminal::start(&home, &["call", "fx.echo", "text=hi"]);
+    terminal.answers("Start 1 server of Cursor? [y/N] ", "n");
+    let (_, shown) = terminal.ends();
+    let words: String = shown.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(words.contains(&format!("sh -c '{script}'")), "{shown}");
+    assert!(words.contains("--require ./x.js"), "{shown}");
+    assert!(!home.path("pwned").exists());
 }

@@ -298,6 +298,6 @@ fn a_host_s_own_file_by_its_path_is_the_same_as_by_the_host_s_name() {
     for from in [&path, &format!("cursor:{path}"), "cursor:~/.cursor/mcp.json"] {
         let again = home.run(&["import", from, "--dry-run"]);
         let row = again.ends_with(0).out.lines().nth(1).unwrap();
-        assert!(row.contains("Cursor") && row.contains("there as time"), "{from}: {row}");
+        assert!(row.contains("Cursor") && row.contains("same as time"), "{from}: {row}");
     }
 }

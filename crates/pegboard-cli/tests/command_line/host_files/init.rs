@@ -22,7 +22,7 @@ fn everything_is_imported_and_every_host_that_is_there_gets_pegboard() {
         .prints("found Claude Code, Cursor")
         .prints("1 server written")
         // `uvx` is not on the PATH here, which is told without starting anything.
-        .prints("1 server needs attention: run `pegboard doctor`\n");
+        .prints("1 server, none of them started: 1 has a problem; `pegboard doctor` tries them and says more\n");
     for file in [".claude.json", ".cursor/mcp.json"] {
         assert!(
             fs::read_to_string(home.path(file)).unwrap().contains("\"mcp\""),
@@ -95,7 +95,7 @@ fn where_there_is_nothing_to_import_a_first_config_is_written_that_works() {
     ran.ends_with(0)
         .prints("no host such as Claude")
         .prints(&format!("{told} written to"))
-        .prints("the config of 1 server is fine\n")
+        .prints("1 server, none of them started: 1 looks fine; `pegboard doctor` tries them and says more\n")
         .prints("pegboard add")
         // The program of this test is in a folder that is cleared from time to time.
         .says("may be removed at any time, and the demo server with it");

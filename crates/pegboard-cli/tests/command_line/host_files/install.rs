@@ -4,7 +4,10 @@ use std::fs;
 
 use serde_json::Value;
 
-use crate::home::{Home, Ran};
+use crate::{
+    gateway::Served,
+    home::{Home, Ran},
+};
 
 const CURSOR: &str = r#"{
   "mcpServers": {
@@ -123,6 +126,43 @@ fn the_options_are_in_the_entry() {
         .ends_with(2)
         .says("cannot connect to a URL");
     home.run(&["install", "roo"]).ends_with(2).says("only imported from");
+}
+
+#[test]
+fn the_url_of_a_gateway_is_tried_and_a_missing_token_is_told() {
+    let home = Home::new();
+    let digest = pegboard::config::TokenDigest::compute("pgb_ann");
+    home.config(&format!("[serve.tokens.ann]\nsha256 = '{digest}'\n[servers]\n"));
+    let served = Served::start(&home, &[]);
+    let url = format!("http://{}/mcp", served.address);
+    home.run(&["install", "cursor", "--url", &url])
+        .ends_with(0)
+        .says(&format!("the gateway at {url} wants a token"))
+        .says("Authorization: Bearer");
+    drop(served);
+    home.run(&["install", "cursor", "--url", &url])
+        .ends_with(0)
+        .says(&format!("nothing answers at {url} now"));
+    home.config("[servers]\n");
+    let served = Served::start(&home, &[]);
+    let url = format!("http://{}/mcp", served.address);
+    let ran = home.run(&["install", "cursor", "--url", &url]);
+    assert!(!ran.ends_with(0).err.contains("warning"), "{}", ran.err);
+}
+
+#[test]
+fn a_view_of_a_running_gateway_is_a_url() {
+    let home = Home::new();
+    for url in [
+        "http://127.0.0.1:7337/mcp",
+        "http://127.0.0.1:7337",
+        "http://127.0.0.1:7337/",
+    ] {
+        home.run(&["install", "cursor", "--view", "coding", "--url", url])
+            .ends_with(2)
+            .says("--url http://127.0.0.1:7337/mcp/view/coding");
+    }
+    assert!(!home.path(".cursor/mcp.json").exists());
 }
 
 #[test]

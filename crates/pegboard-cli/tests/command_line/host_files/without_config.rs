@@ -74,7 +74,7 @@ fn where_nobody_can_be_asked_they_are_named_and_not_started() {
     for command in [&["tools"][..], &["resources"], &["prompts"]] {
         let ran = home.run(command);
         ran.ends_with(5)
-            .says("nobody has agreed to start")
+            .says("not approved to start")
             .says("(Cursor)")
             .says("(Claude Code)")
             .says("pegboard init")
@@ -109,6 +109,29 @@ fn trust_for_one_run_starts_them_and_a_call_starts_only_its_own() {
         .prints("(Claude Code) (1 tool)");
     // It was for those runs only.
     home.run(&["tools"]).ends_with(5);
+}
+
+#[test]
+fn every_command_about_a_server_knows_those_of_hosts() {
+    let home = Home::new();
+    home.write(".cursor/mcp.json", &file(&[("fx", entry(&home, "fx"))]));
+    let unapproved: [&[&str]; 3] = [&["logs", "fx"], &["generate", "ts", "fx"], &["login", "fx"]];
+    for command in unapproved {
+        home.run(command).ends_with(5).says("not approved");
+    }
+    home.run(&["get", "fx"]).ends_with(0).prints("not approved");
+    home.run(&["login", "--list"]).ends_with(0);
+    home.run(&["doctor"]).ends_with(1).prints("not approved");
+    assert!(!was_started(&home, "fx"));
+
+    home.run(&["--trust", "doctor", "fx"]).ends_with(0).prints("1 tool");
+    home.run(&["--trust", "generate", "ts", "fx"])
+        .ends_with(0)
+        .prints("echo");
+    home.run(&["--trust", "logs", "fx"]).ends_with(0);
+    home.run(&["--trust", "get", "fx"])
+        .ends_with(0)
+        .prints("~/.cursor/mcp.json");
 }
 
 #[test]
@@ -178,7 +201,7 @@ fn nothing_of_a_server_is_expanded_before_a_person_has_agreed() {
     let needs = json!({"command": "x", "env": {"TOKEN": "${env:NOT_SET_HERE_TOKEN}"}});
     home.write(".cursor/mcp.json", &file(&[("fx", needs)]));
     let ran = home.run(&["tools"]);
-    ran.ends_with(5).says("nobody has agreed to start fx (Cursor)");
+    ran.ends_with(5).says("not approved to start: fx (Cursor)");
     assert!(!ran.err.contains("NOT_SET_HERE"), "{ran:?}");
     home.run(&["--trust", "tools"]).ends_with(2).says("NOT_SET_HERE_TOKEN");
 }

@@ -1,6 +1,9 @@
 //! MCP bundles: shown, unpacked, used and removed.
 
-use std::{path::PathBuf, process::Command};
+use std::{
+    path::PathBuf,
+    process::{Command, Stdio},
+};
 
 use crate::home::{Home, Ran};
 
@@ -13,7 +16,7 @@ fn bundle(home: &Home, more: &str) -> PathBuf {
         elif m['method'] == 'tools/call':\n        a['result'] = {'content': [{'type': 'text', 'text': ' '.join([os.getcwd(), sys.argv[1], os.environ['KEY']])}]}\n    \
         else:\n        a['error'] = {'code': -32601, 'message': 'no'}\n    print(json.dumps(a), flush=True)\n";
     let code = format!(
-        "import json, sys, zipfile\n\
+        "import json, os, sys, zipfile\n\
          config = {{'command': 'python3', 'args': ['${{__dirname}}/server/main.py', '${{user_config.folder}}'], 'env': {{'KEY': '${{user_config.key}}'}}}}\n\
          manifest = {{'manifest_version': '0.3', 'name': 'my notes', 'version': '1.2.0', 'description': 'Keeps notes.', 'author': {{'name': 'Ada'}},\n\
            'server': {{'type': 'python', 'entry_point': 'server/main.py', 'mcp_config': config}},\n\
@@ -127,4 +130,65 @@ fn a_bundle_cannot_write_outside_its_folder() {
         assert_eq!(unpacked(&home), Vec::<PathBuf>::new());
         assert!(!home.path(".config").exists());
     }
+}
+
+#[test]
+fn two_runs_that_add_the_same_bundle_leave_the_files_of_the_server() {
+    let home = Home::new();
+    bundle(&home, "z.writestr('big', os.urandom(20_000_000))");
+    let add = ["add", "notes.mcpb", "--yes", "--set", "folder=/a"];
+    let start = || {
+        let mut command = home.pegboard(&add);
+        command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
+    };
+    let both = [start(), start(), start()].map(Ran::end_of);
+    let mut codes = both.each_ref().map(|ran| ran.code);
+    codes.sort_unstable();
+    assert_eq!(codes, [Some(0), Some(2), Some(2)], "{both:?}");
+    let folders = unpacked(&home);
+    assert_eq!(folders.len(), 1, "{folders:?}");
+    assert_eq!(std::fs::metadata(folders[0].join("big")).unwrap().len(), 20_000_000);
+}
+
+#[test]
+fn a_bundle_whose_files_were_changed_is_unpacked_anew_and_says_so() {
+    let home = Home::new();
+    bundle(&home, "pass");
+    let add = ["add", "notes.mcpb", "--yes", "--force", "--set", "folder=/a"];
+    assert!(!home.run(&add).ends_with(0).err.contains("anew"));
+    assert!(!home.run(&add).ends_with(0).err.contains("anew"));
+    let file = unpacked(&home)[0].join("server/main.py");
+    let server = std::fs::read(&file).unwrap();
+    std::fs::write(&file, "import os").unwrap();
+    home.run(&add).ends_with(0).says("was unpacked anew");
+    assert_eq!(std::fs::read(&file).unwrap(), server);
+    assert_eq!(unpacked(&home).len(), 1);
+}
+
+#[test]
+fn a_bundle_of_two_configs_stays_until_both_have_removed_it() {
+    let home = Home::new();
+    bundle(&home, "pass");
+    let add = |config| {
+        home.run(&["add", "notes.mcpb", "--yes", "--set", "folder=/a", "-c", config])
+            .ends_with(0)
+            .out
+            .clone()
+    };
+    add("one.toml");
+    add("two.toml");
+    assert_eq!(unpacked(&home).len(), 2);
+    home.run(&["remove", "my-notes", "-c", "one.toml"]).ends_with(0);
+    let left = unpacked(&home);
+    assert_eq!(left.len(), 1);
+    let config = std::fs::read_to_string(home.path("two.toml")).unwrap();
+    assert!(
+        config.contains(left[0].file_name().unwrap().to_str().unwrap()),
+        "{config}"
+    );
+    home.run(&["rename", "my-notes", "other", "-c", "two.toml"])
+        .ends_with(0);
+    add("two.toml");
+    home.run(&["remove", "my-notes", "-c", "two.toml"]).ends_with(0);
+    assert_eq!(unpacked(&home), left, "another server uses it");
 }

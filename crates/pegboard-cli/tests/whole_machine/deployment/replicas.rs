@@ -221,15 +221,17 @@ fn questions_of_legacy_servers_and_approvals_are_answered_only_where_they_were_a
 }
 
 #[test]
-fn a_session_of_a_legacy_client_is_known_to_one_replica_only() {
-    let replicas = Replicas::start([KEY, KEY], fx);
-    let session = replicas.post(&[], &initialize());
-    let id = session.header("mcp-session-id").unwrap().to_owned();
-    let list = json!({"jsonrpc": "2.0", "id": 2, "method": "tools/list"});
-    let headers = [("Mcp-Session-Id", id.as_str())];
-    // 404 tells a client to shake hands again.
-    assert_eq!(replicas.post(&headers, &list).status, 404);
-    assert_eq!(replicas.post(&headers, &list).status, 200);
+fn a_session_of_a_legacy_client_goes_on_at_replicas_with_the_same_key() {
+    for (settings, elsewhere) in [([KEY, KEY], 200), ([KEY, OTHER_KEY], 404)] {
+        let replicas = Replicas::start(settings, fx);
+        let session = replicas.post(&[], &initialize());
+        let id = session.header("mcp-session-id").unwrap().to_owned();
+        let list = json!({"jsonrpc": "2.0", "id": 2, "method": "tools/list"});
+        let headers = [("Mcp-Session-Id", id.as_str())];
+        // 404 tells a client to shake hands again.
+        assert_eq!(replicas.post(&headers, &list).status, elsewhere);
+        assert_eq!(replicas.post(&headers, &list).status, 200);
+    }
 }
 
 #[test]
@@ -249,5 +251,5 @@ fn a_wrong_key_keeps_the_gateway_from_starting_and_a_changed_one_waits_for_a_res
     home.config(&format!("[serve]\n{OTHER_KEY}\n"));
     served.signal("HUP");
     served.says("take effect at the next start");
-    assert!(served.err().contains("`state_key`"), "{}", served.err());
+    assert!(served.err().contains("`serve.state_key`"), "{}", served.err());
 }

@@ -97,7 +97,7 @@ impl<'a> Home<'a> {
         remote
     }
 
-    fn file_of_claude(&self) -> PathBuf {
+    pub(crate) fn file_of_claude(&self) -> PathBuf {
         self.path(".config/Claude/claude_desktop_config.json")
     }
 
@@ -105,12 +105,12 @@ impl<'a> Home<'a> {
         fs::read_to_string(self.file_of_claude()).unwrap()
     }
 
-    /// Starts the entry `pegboard` of Claude's config file, as Claude does, and calls a tool. Returns what the Python SDK got.
+    /// Starts the entry `pegboard` of a host's config file, as the host does, and calls a tool. Returns what the Python SDK got.
     #[track_caller]
-    pub(crate) fn asks_as_claude(&self, tool: &str, arguments: &str) -> String {
+    pub(crate) fn asks_as_host(&self, file: &Path, tool: &str, arguments: &str) -> String {
         let mut host = Command::new(peer("python-modern/bin/python"));
         host.arg(repository().join("tests/peers/clients/host_client.py"))
-            .arg(self.file_of_claude())
+            .arg(file)
             .args(["pegboard", tool, arguments])
             .env_clear()
             .env("CI", "1")

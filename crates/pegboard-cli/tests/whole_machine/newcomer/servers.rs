@@ -32,7 +32,7 @@ pub(crate) fn entries(home: &Home, remote: &str) -> Value {
     }})
 }
 
-fn stdio(home: &Home, name: &str, fake: &FakeServer) -> Value {
+pub(crate) fn stdio(home: &Home, name: &str, fake: &FakeServer) -> Value {
     let (program, args) = fake.command_with_file(&home.path(&format!("{name}.json"))).unwrap();
     // A short name, the same on every machine: the screens show it.
     let link = home.path("mcp-server");

@@ -23,6 +23,8 @@ fn the_archive_has_the_program_its_licences_completions_and_man_pages() {
         "LICENSE-MIT",
         "completions/_pegboard",
         "man/man1/pegboard.1",
+        "monitoring/pegboard.json",
+        "monitoring/alerts.yml",
     ] {
         assert!(folder.join(file).is_file(), "{file}");
     }

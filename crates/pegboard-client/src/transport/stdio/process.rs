@@ -25,6 +25,8 @@ use tokio::sync::{oneshot, watch};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 use tracing::Instrument as _;
 
+use pegboard_base::log_event;
+
 use crate::{shim::SandboxStatus, transport::wire_end::Exit};
 use descendants::Descendants;
 use pegboard_config::{Command, Limits, Sandbox, SandboxLevel};
@@ -104,7 +106,7 @@ impl Process {
                 stop.cancel();
             }
             let status = child.watch(&stop, grace).await;
-            tracing::info!(pid, %status, "the process has ended");
+            tracing::info!(name: log_event::PROCESS_ENDED, pid, %status, "the process has ended");
             // Published before the cleanup: waiters need the exit of the process only.
             exited.send_replace(Some(status));
             child.kill_descendants().await;

@@ -19,6 +19,10 @@ const REPLICAS: &str = "../../pegboard-cli/tests/whole_machine/deployment/replic
 
 /// So do those of the HTTP API.
 const SIGN_IN_TOOLS: &str = "../../pegboard-daemon/tests/daemon/sign_in/sign_in_tools.rs";
+const DASHBOARD: &str = "../../pegboard-cli/tests/command_line/dashboard.rs";
+const TELEMETRY: &str = "../../pegboard-cli/tests/command_line/telemetry.rs";
+const METRICS: &str = "../../pegboard-cli/tests/command_line/metrics.rs";
+const ACCESS_LOG: &str = "../../pegboard-cli/tests/command_line/access_log.rs";
 const HTTP_API: &str = "../../pegboard-cli/tests/command_line/http_api.rs";
 
 pub(super) const ROWS: &[Row] = &[
@@ -56,6 +60,21 @@ pub(super) const ROWS: &[Row] = &[
         SIGN_IN_TOOLS,
         "the_config_keeps_links_out_of_what_a_model_reads",
         &["serve.links_in_text"],
+    ),
+    (
+        DASHBOARD,
+        "without_the_setting_there_are_no_pages",
+        &["serve.dashboard"],
+    ),
+    (
+        DASHBOARD,
+        "calls_are_recorded_as_the_setting_says",
+        &["serve.dashboard_calls"],
+    ),
+    (
+        ACCESS_LOG,
+        "each_request_has_a_line_in_the_file_that_the_config_names",
+        &["serve.access_log"],
     ),
     (SERVE, "it_listens_where_the_config_says", &["serve.listen"]),
     (
@@ -163,6 +182,45 @@ pub(super) const ROWS: &[Row] = &[
             "serve.oauth.introspection.client_id",
             "serve.oauth.introspection.client_secret",
         ],
+    ),
+    (
+        TELEMETRY,
+        "metrics_and_log_lines_reach_the_collector",
+        &[
+            "serve.telemetry.service_name",
+            "serve.telemetry.resource",
+            "serve.telemetry.metrics_interval",
+        ],
+    ),
+    (
+        TELEMETRY,
+        "content_is_masked_and_only_there_if_it_is_asked_for",
+        &[
+            "serve.telemetry.content",
+            "serve.telemetry.compression",
+            "serve.telemetry.headers",
+        ],
+    ),
+    (
+        TELEMETRY,
+        "a_client_that_does_not_record_its_trace_gets_no_spans_and_its_context_is_passed_on",
+        &["serve.telemetry.sampler", "serve.telemetry.ratio"],
+    ),
+    (
+        TELEMETRY,
+        "signals_that_are_off_are_not_sent_and_a_collector_that_hangs_is_left_in_time",
+        &[
+            "serve.telemetry.endpoint",
+            "serve.telemetry.traces",
+            "serve.telemetry.metrics",
+            "serve.telemetry.logs",
+            "serve.telemetry.timeout",
+        ],
+    ),
+    (
+        METRICS,
+        "calls_are_counted_by_tool_principal_and_view_within_bounds",
+        &["serve.metrics.max_tools", "serve.metrics.max_principals"],
     ),
     (SERVE, "a_token_has_a_rate_that_its_sessions_share", &["token.rate"]),
     (SERVE, "a_token_has_a_number_of_calls_at_once", &["token.concurrent"]),

@@ -23,6 +23,11 @@ pub(super) const ROWS: &[Row] = &[
     ),
     (
         "engine/settings/audit.rs",
+        "a_log_goes_to_a_syslog_and_is_required_there_too",
+        &["audit.to"],
+    ),
+    (
+        "engine/settings/audit.rs",
         "a_required_log_refuses_calls_that_it_cannot_record",
         &["audit.required"],
     ),

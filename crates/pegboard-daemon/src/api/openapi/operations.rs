@@ -131,8 +131,13 @@ fn probes() -> [(&'static str, Value); 4] {
         probe["security"] = json!([{}]);
     }
     let summary = answer(200, "The state of the daemon and its servers.", &object);
-    let text = json!({"text/plain": {"schema": {"type": "string"}}});
-    let counters = answer(200, "Counters and histograms in the text format of Prometheus.", &text);
+    let text = json!({"schema": {"type": "string"}});
+    let formats = json!({"text/plain": text, "application/openmetrics-text": text});
+    let counters = answer(
+        200,
+        "Counters and histograms in the text format of Prometheus, or in OpenMetrics for a client that prefers it.",
+        &formats,
+    );
     [
         ("/livez", live),
         ("/readyz", ready),

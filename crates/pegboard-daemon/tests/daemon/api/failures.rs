@@ -363,3 +363,27 @@ async fn a_journal_that_cannot_note_calls_is_a_warning_and_a_metric() {
     let (_, page) = read(response.unwrap()).await;
     assert!(page.contains("pegboard_journal_ok 0\n"), "{page}");
 }
+
+#[tokio::test]
+async fn what_a_tool_said_to_one_client_is_not_in_the_status_of_the_server() {
+    let fake = good().tool(Tool::new("insert").fails_with("no room for row 4711 of Ada"));
+    let stage = Stage::new("db", &fake, "", "").await;
+    stage.call("db.insert").await;
+    let status = stage.get_json(&format!("{API}/servers/db")).await;
+    let error = &status["servers"][0]["last_error"];
+    assert_eq!(error["message"], "a call failed: tool_error", "{error}");
+    assert_eq!(error["call"], "tool_error", "{error}");
+    assert!(error["at"].is_string(), "{error}");
+    for path in [
+        format!("{API}/servers"),
+        format!("{API}/warnings"),
+        "/health".to_owned(),
+        "/readyz".to_owned(),
+    ] {
+        let text = stage.get_json(&path).await.to_string();
+        assert!(!text.contains("4711") && !text.contains("insert"), "{path}: {text}");
+    }
+    let own = stage.board.status().servers[0].last_error.clone().unwrap();
+    assert!(own.message.contains("4711"), "the program itself reads it: {own:?}");
+    stage.board.shutdown().await;
+}

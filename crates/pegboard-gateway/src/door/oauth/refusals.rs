@@ -5,7 +5,7 @@ use std::{
     time::Duration,
 };
 
-use pegboard_base::sync::Mutex;
+use pegboard_base::{log_event, sync::Mutex};
 use tokio::time::Instant;
 
 use crate::door::token_fault::TokenFault;
@@ -49,7 +49,7 @@ impl Refusals {
             let reason = refused.fault;
             // A field without a value is left out. Its text is quoted already.
             let detail = refused.detail.as_deref().map(tracing::field::display);
-            tracing::info!(%reason, detail, left_out, "an access token was refused");
+            tracing::info!(name: log_event::CLIENT_REFUSED, %reason, detail, left_out, "an access token was refused");
         }
     }
 }

@@ -79,7 +79,7 @@ fn rpc(id: u64, method: &str, params: Value) -> Value {
 }
 
 async fn connection(rig: &Rig, version: &str) -> (Connection, mpsc::Receiver<Outgoing>) {
-    let (connection, mut outbox) = Connection::open(&rig.endpoint, &Caller::default());
+    let (connection, mut outbox) = Connection::open(&rig.endpoint, &Caller::default(), Wire::Pipe);
     let hello = json!({"protocolVersion": version, "capabilities": {"elicitation": {}}});
     connection.receive(&line(&rpc(0, "initialize", hello))).await;
     assert_eq!(receive(&mut outbox).await["id"], 0);

@@ -171,7 +171,7 @@ async fn a_state_is_of_use_only_to_its_principal_and_endpoint() {
     for other in with_other_rights {
         let refused = rig
             .endpoint
-            .start_modern(&other, again(2, "asks", state, answers.clone()));
+            .start_modern(&other, again(2, "asks", state, answers.clone()), Wire::Pipe);
         assert_eq!(
             code(refused),
             code::INVALID_PARAMS,
@@ -180,7 +180,11 @@ async fn a_state_is_of_use_only_to_its_principal_and_endpoint() {
     }
     let sealer = Arc::new(Sealer::with_key(&[7; 32]));
     let elsewhere = Endpoint::new("/mcp/other", rig.service.clone(), sealer, Limits::default());
-    let refused = elsewhere.start_modern(&caller(Some("ada")), again(2, "asks", state, answers.clone()));
+    let refused = elsewhere.start_modern(
+        &caller(Some("ada")),
+        again(2, "asks", state, answers.clone()),
+        Wire::Pipe,
+    );
     assert_eq!(
         code(refused),
         code::INVALID_PARAMS,
@@ -248,7 +252,7 @@ async fn an_answer_at_another_replica_is_told_where_its_call_waits() {
     let sealer = Arc::new(Sealer::with_key(&[7; 32]));
     let replica = Endpoint::new("/mcp", rig.service.clone(), sealer, Limits::default());
     let answer = || again(2, "asks", &asked["requestState"], json!({"q1": {"action": "accept"}}));
-    let refused = replica.start_modern(&caller(None), answer()).unwrap_err();
+    let refused = replica.start_modern(&caller(None), answer(), Wire::Pipe).unwrap_err();
     assert_eq!(refused.code, code::INVALID_PARAMS);
     assert!(refused.message.contains("another replica"), "{refused:?}");
     assert!(refused.message.contains("may have taken effect"), "{refused:?}");

@@ -1,9 +1,13 @@
 //! Writes the head of a response.
 
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::{
+    io::Write as _,
+    time::{SystemTime, UNIX_EPOCH},
+};
 
 use http::{StatusCode, response::Parts};
 use http_body::Body;
+use pegboard::telemetry::RequestTag;
 
 /// The length of a date as HTTP writes it.
 const DATE: usize = "Sun, 06 Nov 1994 08:49:37 GMT".len();
@@ -43,7 +47,7 @@ impl Date {
 }
 
 /// Writes the head of a response. With `is_last` the client learns that the connection is closed after it.
-pub(super) fn write(head: &mut Vec<u8>, parts: &Parts, framing: Framing, date: &str, is_last: bool) {
+pub(super) fn write(head: &mut Vec<u8>, parts: &Parts, framing: Framing, date: &str, tag: &RequestTag, is_last: bool) {
     if parts.status == StatusCode::OK {
         head.extend_from_slice(b"HTTP/1.1 200 OK\r\n");
     } else {
@@ -67,6 +71,9 @@ pub(super) fn write(head: &mut Vec<u8>, parts: &Parts, framing: Framing, date: &
         field(head, "connection", b"close");
     }
     field(head, "date", date.as_bytes());
+    head.extend_from_slice(b"x-request-id: ");
+    // A buffer takes everything.
+    let _ = write!(head, "{tag}\r\n");
     head.extend_from_slice(b"\r\n");
 }
 
@@ -86,7 +93,8 @@ mod tests {
     fn written(status: u16, framing: Framing, is_last: bool) -> String {
         let response = Response::builder().status(status).header("x-a", "b").body(()).unwrap();
         let mut head = Vec::new();
-        write(&mut head, &response.into_parts().0, framing, "now", is_last);
+        let tag = RequestTag::new(Some(b"7f"));
+        write(&mut head, &response.into_parts().0, framing, "now", &tag, is_last);
         String::from_utf8(head).unwrap()
     }
 
@@ -94,15 +102,15 @@ mod tests {
     fn a_head_says_how_its_body_ends() {
         assert_eq!(
             written(200, Framing::Length(12), false),
-            "HTTP/1.1 200 OK\r\nx-a: b\r\ncontent-length: 12\r\ndate: now\r\n\r\n"
+            "HTTP/1.1 200 OK\r\nx-a: b\r\ncontent-length: 12\r\ndate: now\r\nx-request-id: 7f\r\n\r\n"
         );
         assert_eq!(
             written(429, Framing::Chunks, true),
-            "HTTP/1.1 429 Too Many Requests\r\nx-a: b\r\ntransfer-encoding: chunked\r\nconnection: close\r\ndate: now\r\n\r\n"
+            "HTTP/1.1 429 Too Many Requests\r\nx-a: b\r\ntransfer-encoding: chunked\r\nconnection: close\r\ndate: now\r\nx-request-id: 7f\r\n\r\n"
         );
         assert_eq!(
             written(204, Framing::Length(0), false),
-            "HTTP/1.1 204 No Content\r\nx-a: b\r\ndate: now\r\n\r\n"
+            "HTTP/1.1 204 No Content\r\nx-a: b\r\ndate: now\r\nx-request-id: 7f\r\n\r\n"
         );
     }
 

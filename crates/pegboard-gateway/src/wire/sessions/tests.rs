@@ -7,7 +7,7 @@ use super::*;
 use crate::{
     protocol::{
         Answer, Client, Description, Exchange, Incoming, Limits, Message, RawResult, Request, RpcError, RunStep,
-        Sealer, Service, parse,
+        Sealer, Service, Wire, parse,
     },
     wire::{event_body::EventSource as _, event_frame::EventId},
 };
@@ -183,10 +183,12 @@ async fn a_client_that_comes_back_too_late_is_told_that_its_call_may_have_run() 
         let session = sessions.enter(id, &alice, &endpoint).unwrap().0.clone();
         let hello =
             json!({"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "t", "version": "1"}});
-        let mut hello = endpoint.start(&session.peer, request(0, "initialize", &hello)).unwrap();
+        let mut hello = endpoint
+            .start(&session.peer, request(0, "initialize", &hello), Wire::Pipe)
+            .unwrap();
         assert!(matches!(hello.next().await, RunStep::Done(Some(_))));
         let call = request(7, "tools/call", &json!({"name": tool, "arguments": {}}));
-        let stream = session.add_stream(vec![endpoint.start(&session.peer, call).unwrap()]);
+        let stream = session.add_stream(vec![endpoint.start(&session.peer, call, Wire::Pipe).unwrap()]);
         let mut reader = stream.read(Some(0), true);
         let read = std::future::poll_fn(|cx| reader.poll_event(cx)).now_or_never();
         assert_eq!(read.is_some(), tool == "echo");

@@ -7,7 +7,7 @@ use pegboard_protocol::code;
 
 use super::answer::{receive, refuse, respond_resumable};
 use crate::{
-    protocol::{Broken, Message, Outgoing, RpcError, RunStep, Running},
+    protocol::{Broken, Message, Outgoing, RpcError, RunStep, Running, Wire},
     wire::{
         accepts::Accepts,
         response::{self, HttpResponse},
@@ -16,7 +16,12 @@ use crate::{
 };
 
 /// Answers a batch: with one JSON array, or with an event stream if a notification or a question comes before the last response.
-pub(super) async fn answer(session: InUse, batch: Vec<Result<Message, Broken>>, accepts: Accepts) -> HttpResponse {
+pub(super) async fn answer(
+    session: InUse,
+    batch: Vec<Result<Message, Broken>>,
+    accepts: Accepts,
+    wire: Wire<'_>,
+) -> HttpResponse {
     if !session.0.peer.allows_batches() {
         let error = RpcError::new(code::INVALID_REQUEST, "this protocol version has no batches");
         return refuse(None, (StatusCode::BAD_REQUEST, error));
@@ -26,7 +31,7 @@ pub(super) async fn answer(session: InUse, batch: Vec<Result<Message, Broken>>, 
         match item {
             Ok(Message::Request(request)) => {
                 let id = request.id.clone();
-                match session.0.endpoint.start(&session.0.peer, request) {
+                match session.0.endpoint.start(&session.0.peer, request, wire) {
                     Ok(running) => {
                         if !accepts.events {
                             running.mute();

@@ -14,7 +14,7 @@ async fn a_session_is_opened_used_and_ended() {
     let mut http = Http::connect(server.address).await;
     for version in ["2025-03-26", "2025-06-18", "2025-11-25"] {
         let id = initialize(&mut http, version, &[]).await;
-        assert_eq!(id.len(), 32);
+        assert_eq!(id.find('.'), Some(32), "a secret, and what was settled");
         let headers = [BOTH, JSON, ("mcp-session-id", &*id), ("mcp-protocol-version", version)];
         let response = http.ask("POST", "/mcp", &headers, &call(1, "echo")).await;
         assert_eq!(response.text(), "hello");

@@ -34,3 +34,19 @@ pub struct Family {
     /// What it means, in one sentence.
     pub help: &'static str,
 }
+
+impl Family {
+    /// The name without the suffix of counters.
+    pub fn base_name(&self) -> &'static str {
+        self.name.strip_suffix("_total").unwrap_or(self.name)
+    }
+
+    /// The unit at the end of the name.
+    pub fn unit(&self) -> Option<&'static str> {
+        let name = self.base_name();
+        ["seconds", "bytes"].into_iter().find(|unit| {
+            let before = name.strip_suffix(unit);
+            before.is_some_and(|before| before.ends_with('_'))
+        })
+    }
+}

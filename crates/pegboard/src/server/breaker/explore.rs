@@ -5,6 +5,11 @@ use shuttle::{rand::Rng, thread};
 use super::*;
 use pegboard_base::sync::explore::explore;
 
+/// The name of a server in these tests.
+fn server() -> ServerName {
+    ServerName::parse("k8s").expect("a name")
+}
+
 const RULE: Rule = Rule {
     failures: 1,
     percent: 0,
@@ -50,7 +55,7 @@ fn period(ticket: &Ticket) -> u64 {
 #[test]
 fn the_probes_that_count_as_under_way_are_those_whose_tickets_are_held() {
     explore(|| {
-        let breaker = Breaker::new(BreakerPolicy::On(RULE));
+        let breaker = Breaker::new(&server(), BreakerPolicy::On(RULE));
         let began = Instant::now();
         let (now, later) = (began + RULE.open, began + 2 * RULE.open);
         breaker.report_failure(breaker.allow(began).unwrap(), began);
@@ -81,7 +86,7 @@ fn the_probes_that_count_as_under_way_are_those_whose_tickets_are_held() {
 #[test]
 fn of_many_callers_only_as_many_as_may_probe_a_breaker_that_wakes() {
     explore(|| {
-        let breaker = Breaker::new(BreakerPolicy::On(RULE));
+        let breaker = Breaker::new(&server(), BreakerPolicy::On(RULE));
         let began = Instant::now();
         breaker.report_failure(breaker.allow(began).unwrap(), began);
         let callers = [(); 4].map(|()| {

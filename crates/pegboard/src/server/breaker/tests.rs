@@ -4,6 +4,11 @@ use proptest::prelude::*;
 
 use super::*;
 
+/// The name of a server in these tests.
+fn server() -> ServerName {
+    ServerName::parse("k8s").expect("a name")
+}
+
 /// A common rule: five failures in a row or more than half of ten, open for 30 seconds, three probes, two successes.
 fn minion() -> Rule {
     Rule {
@@ -20,7 +25,7 @@ fn minion() -> Rule {
 /// attempt in flight, `d` drops it, `u` is an attempt that does not reach the server, `1`…`9` advance the clock by that many tens of seconds,
 /// `.` by a tenth of a second, `?` reads the state and `r` resets.
 fn check(rule: Rule, story: &str) -> String {
-    let breaker = Breaker::new(BreakerPolicy::On(rule));
+    let breaker = Breaker::new(&server(), BreakerPolicy::On(rule));
     let mut now = Instant::now();
     let mut under_way = VecDeque::new();
     let mut seen = String::new();
@@ -152,7 +157,7 @@ fn the_rule_of_minion_also_counts_halves_and_wants_two_successes() {
 
 #[test]
 fn a_breaker_that_is_off_lets_everybody_through() {
-    let breaker = Breaker::new(BreakerPolicy::Off);
+    let breaker = Breaker::new(&server(), BreakerPolicy::Off);
     let now = Instant::now();
     for _ in 0..100 {
         let ticket = breaker.allow(now).unwrap();
@@ -172,7 +177,7 @@ fn callers_are_told_how_long_to_stay_away_and_it_is_never_for_ever() {
         successes: 0,
         ..Rule::default()
     };
-    let breaker = Breaker::new(BreakerPolicy::On(forever));
+    let breaker = Breaker::new(&server(), BreakerPolicy::On(forever));
     let start = Instant::now();
     breaker.report_failure(breaker.allow(start).unwrap(), start);
     let open = breaker.allow(start + Duration::from_secs(600)).unwrap_err();
@@ -304,7 +309,7 @@ proptest! {
         successes in 1u32..4,
     ) {
         let rule = Rule { failures, percent, of, probes, successes, open: Duration::from_secs(30) };
-        let breaker = Breaker::new(BreakerPolicy::On(rule));
+        let breaker = Breaker::new(&server(), BreakerPolicy::On(rule));
         let mut model = Model { rule, period: 0, kind: Kind::Closed, verdicts: Vec::new(), last_failure: None, probes: Vec::new() };
         let mut under_way: Vec<(usize, Given, Ticket)> = Vec::new();
         let mut now = Instant::now();

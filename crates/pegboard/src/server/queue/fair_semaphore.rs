@@ -179,18 +179,9 @@ impl FairSemaphore {
 
     /// Sets the number of permits. Those in use beyond it are removed when they are returned.
     pub(super) fn resize(self: &Arc<Self>, permits: usize) {
-        self.set_capacity(|_| permits);
-    }
-
-    /// Sets the number of permits if it is larger than now.
-    pub(super) fn grow(self: &Arc<Self>, permits: usize) {
-        self.set_capacity(|now| permits.max(now));
-    }
-
-    fn set_capacity(self: &Arc<Self>, next: impl FnOnce(usize) -> usize) {
+        let permits = permits.clamp(1, MAX_PERMITS);
         let mut granted = Vec::new();
         let mut waiting = self.waiting.lock();
-        let permits = next(waiting.capacity).clamp(1, MAX_PERMITS);
         let free = self.state.fetch_or(LOCKED, Ordering::Acquire) / ONE;
         let in_use = waiting.capacity + waiting.surplus - free;
         waiting.capacity = permits;

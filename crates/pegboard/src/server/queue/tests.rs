@@ -153,28 +153,50 @@ async fn the_line_has_an_end() {
     let _permit = next.await.unwrap();
 }
 
+fn apply(queues: &Queues, name: &str, permits: usize) {
+    queues.apply(&BTreeMap::from([(
+        name.to_owned(),
+        pegboard_config::Queue::new(permits),
+    )]));
+}
+
 #[tokio::test(start_paused = true)]
-async fn a_queue_grows_under_those_who_wait_and_never_shrinks() {
+async fn a_queue_grows_and_shrinks_under_those_who_wait() {
     let queues = queues(&[("q", 1)]);
     let gate = queues.gate("fx", 1000, &policy(Some("q")));
-    let _held = gate.enter("tool", &ME, soon()).await.unwrap();
+    let held = gate.enter("tool", &ME, soon()).await.unwrap();
     let mut second = Box::pin(gate.enter("tool", &ME, late()));
     let mut third = Box::pin(gate.enter("tool", &ME, late()));
     assert!(futures_util::poll!(&mut second).is_pending());
     assert!(futures_util::poll!(&mut third).is_pending());
     advance(Duration::from_secs(2)).await;
-    queues.grow("q", 2);
-    let _second = second.await.unwrap();
+    apply(&queues, "q", 2);
+    let second = second.await.unwrap();
     assert!(futures_util::poll!(&mut third).is_pending());
-    queues.grow("q", 1);
-    queues.grow("q", 2);
-    queues.grow("new", 7);
+    apply(&queues, "new", 7);
     let numbers_now = stats(&queues, "q");
     assert_eq!((numbers_now.capacity, numbers_now.in_use, numbers_now.depth), (2, 2, 1));
     assert_eq!(numbers_now.last_wait, Duration::from_secs(2));
     assert_eq!(stats(&queues, "new").capacity, 7);
-    queues.grow("q", usize::MAX);
+    apply(&queues, "q", 1);
+    assert_eq!(stats(&queues, "q").capacity, 1);
+    drop(held);
+    assert!(
+        futures_util::poll!(&mut third).is_pending(),
+        "one call is in flight still"
+    );
+    drop(second);
     let _third = third.await.unwrap();
+}
+
+#[test]
+fn the_default_queue_gets_its_own_size_again_when_it_is_not_configured_any_more() {
+    let queues = Queues::new(&BTreeMap::new());
+    let own = stats(&queues, "default").capacity;
+    apply(&queues, "default", 1);
+    assert_eq!(stats(&queues, "default").capacity, 1);
+    queues.apply(&BTreeMap::new());
+    assert_eq!(stats(&queues, "default").capacity, own);
 }
 
 #[tokio::test(start_paused = true)]

@@ -5,7 +5,7 @@ use std::{
     time::Duration,
 };
 
-use pegboard_base::timestamp::Timestamp;
+use pegboard_base::{log_event, timestamp::Timestamp};
 use tokio::time::Instant;
 
 use super::{
@@ -143,7 +143,13 @@ impl Supervisor {
         let (tools, version) = (catalog.tools.len(), &session.peer.version);
         match self.plan().spec.is_for_questions {
             true => tracing::info!(%version, ready_after_ms = millis(took), "a session for its questions is open"),
-            false => tracing::info!(tools, %version, ready_after_ms = millis(took), "ready"),
+            // There may be one for each client.
+            false if self.plan().spec.owner.is_some() => {
+                tracing::debug!(name: log_event::SERVER_READY, tools, %version, ready_after_ms = millis(took), "ready");
+            }
+            false => {
+                tracing::info!(name: log_event::SERVER_READY, tools, %version, ready_after_ms = millis(took), "ready")
+            }
         }
         self.history.generation = self.generations.fetch_add(1, Ordering::Relaxed) + 1;
         self.history.failures = 0;

@@ -1,6 +1,6 @@
 //! Decides what follows a failed start or a lost session: a restart, an outage with a next start, or a permanent outage.
 
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
 use tokio::time::Instant;
 
@@ -10,6 +10,7 @@ use crate::server::{
     outage::{Before, Cause, NextStart, Outage, is_crash},
     refused_credentials,
 };
+use pegboard_base::log_event;
 use pegboard_client::{
     session::ConnectError,
     transport::{EndReason, WireEnd},
@@ -99,18 +100,28 @@ impl Supervisor {
     fn log_failed_start(&self, error: &ConnectError) {
         let (message, plan) = (error.to_string(), self.plan());
         let text = plan.spec.masker.text(&message);
+        let is_repeated = |last: &Arc<Outage>| last.is_final() && last.message == message;
+        // The supervisor of a server elsewhere, such as in a daemon, logs each of its starts there, and its message says when the next one is.
         let is_known = self.history.outage_began.is_some()
-            && (self.history.last_outage.as_ref()).is_some_and(|last| last.is_final() && last.message == message);
+            && (plan.spec.target.is_supervised() || self.history.last_outage.as_ref().is_some_and(is_repeated));
         // A separate target, so that a program which displays outages itself can filter it out.
-        match plan.spec.owner.is_some() && error.fault.needs_auth() {
+        let needs_sign_in = error.fault.needs_auth();
+        match plan.spec.owner.is_some() && needs_sign_in {
             // A lasting failure is reported once, however often the start is tried.
             _ if is_known => tracing::debug!(target: "pegboard::start", error = %text, "the start failed again"),
             _ if plan.spec.is_for_questions => {
                 tracing::info!(error = %text, "it opens no session for its questions; it is used without one");
             }
             // Each user has to sign in once.
-            true => tracing::info!(target: "pegboard::start", error = %text, "the start failed"),
-            false => tracing::warn!(target: "pegboard::start", error = %text, "the start failed"),
+            true => {
+                tracing::info!(name: log_event::SIGN_IN_NEEDED, target: "pegboard::start", error = %text, "the start failed")
+            }
+            false if needs_sign_in => {
+                tracing::warn!(name: log_event::SIGN_IN_NEEDED, target: "pegboard::start", error = %text, "the start failed");
+            }
+            false => {
+                tracing::warn!(name: log_event::SERVER_START_FAILED, target: "pegboard::start", error = %text, "the start failed")
+            }
         }
     }
 
@@ -137,7 +148,39 @@ impl Supervisor {
     /// A session has ended. Restarts the server while callers wait, if the delay before the restart is short. Otherwise publishes an outage:
     /// in a crash loop, after a long delay, or if restarts are disabled. With `for_a_call`, a call waits for the next session.
     pub(super) fn handle_lost_session(&mut self, end: &WireEnd, served: Duration, for_a_call: bool) -> NextState {
-        tracing::warn!(reason = %self.plan().spec.masker.text(&end.reason.to_string()), "the connection was lost");
+        let (next, looping) = self.decide_after_loss(end, served, for_a_call);
+        let plan = self.plan();
+        let reason = end.reason.to_string();
+        let last_words = end
+            .stderr
+            .as_deref()
+            .and_then(last_line)
+            .map(|line| plan.spec.masker.text(line));
+        let next_start = match &next {
+            NextState::Connect { after, .. } => Some(*after),
+            NextState::Wait(next) => next.automatic.map(|at| at.saturating_duration_since(Instant::now())),
+            NextState::Idle | NextState::ConnectBehindOutage | NextState::Serve(_) | NextState::Stop => None,
+        };
+        tracing::warn!(
+            name: log_event::SERVER_CONNECTION_LOST,
+            reason = %plan.spec.masker.text(&reason),
+            stderr = last_words.as_deref().map(|line| tracing::field::display(line.escape_debug())),
+            next_start_in = next_start.map(|after| tracing::field::debug(Duration::from_millis(millis_up(after)))),
+            "the connection was lost"
+        );
+        if let Some(delay) = looping {
+            tracing::warn!(name: log_event::SERVER_CRASH_LOOP, next_try_in = ?delay, "the server ends again and again");
+        }
+        next
+    }
+
+    /// What follows the end of a session, and how long the next start waits if the server ends again and again.
+    fn decide_after_loss(
+        &mut self,
+        end: &WireEnd,
+        served: Duration,
+        for_a_call: bool,
+    ) -> (NextState, Option<Duration>) {
         self.history.restarts = self.history.restarts.saturating_add(1);
         self.reset_if_healthy(served);
         self.history.was_lost = true;
@@ -147,7 +190,6 @@ impl Supervisor {
         if is_crash && self.history.crashes.record_exit(Instant::now()) {
             let delay = self.history.next_wait(&restart.backoff);
             let delay = self.history.crashes.wait(delay);
-            tracing::warn!(next_try_in = ?delay, "the server ends again and again");
             let next = if restart.enabled {
                 NextStart::automatic_in(delay)
             } else {
@@ -156,27 +198,28 @@ impl Supervisor {
                     ..NextStart::on_demand_in(delay)
                 }
             };
-            return self.publish_outage(outage, Cause::CrashLooping, next);
+            return (self.publish_outage(outage, Cause::CrashLooping, next), Some(delay));
         }
         let is_wanted = restart.enabled || for_a_call || self.probe_delay().is_some();
         if let EndReason::Replaced(_) = end.reason
             && is_wanted
         {
             // Only this session was unusable: there is no reason for a backoff.
-            return self.restart(outage, Duration::ZERO, restart.wait.max(RENEWAL));
+            return (self.restart(outage, Duration::ZERO, restart.wait.max(RENEWAL)), None);
         }
         if !restart.enabled {
             let next = NextStart {
                 automatic: self.probe_delay().map(|every| Instant::now() + every),
                 ..NextStart::on_demand_in(Duration::ZERO)
             };
-            return self.publish_outage(outage, Cause::Failed, next);
+            return (self.publish_outage(outage, Cause::Failed, next), None);
         }
         let delay = self.history.next_wait(&restart.backoff);
         if delay.is_zero() || delay < restart.wait {
-            return self.restart(outage, delay, restart.wait);
+            return (self.restart(outage, delay, restart.wait), None);
         }
-        self.publish_outage(outage, Cause::RestartFailed, NextStart::automatic_in(delay))
+        let next = NextStart::automatic_in(delay);
+        (self.publish_outage(outage, Cause::RestartFailed, next), None)
     }
 
     /// Restarts the server while callers wait.
@@ -200,4 +243,18 @@ impl Supervisor {
             self.history.reset();
         }
     }
+}
+
+/// The longest line of a server's error output in the log, in bytes.
+const MAX_LAST_WORDS: usize = 300;
+
+/// The last line that says something.
+fn last_line(text: &str) -> Option<&str> {
+    let line = text.lines().rev().map(str::trim).find(|line| !line.is_empty())?;
+    Some(&line[..line.floor_char_boundary(MAX_LAST_WORDS)])
+}
+
+/// Whole milliseconds, so that the log shows no fractions of them.
+fn millis_up(time: Duration) -> u64 {
+    u64::try_from(time.as_micros().div_ceil(1000)).unwrap_or(u64::MAX)
 }

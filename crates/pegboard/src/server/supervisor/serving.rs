@@ -2,6 +2,7 @@
 
 use std::{sync::Arc, time::Duration};
 
+use pegboard_base::log_event;
 use tokio::time::{Instant, MissedTickBehavior};
 
 use super::{
@@ -143,7 +144,11 @@ impl Supervisor {
                 }
                 Event::Idle => {
                     if self.parts.usage.end() {
-                        tracing::info!("nobody uses it; it is stopped until somebody does");
+                        match self.plan().spec.owner {
+                            // There may be one for each client.
+                            Some(_) => tracing::debug!(name: log_event::SERVER_STOPPED, "{UNUSED}"),
+                            None => tracing::info!(name: log_event::SERVER_STOPPED, "{UNUSED}"),
+                        }
                         self.reset_if_healthy(began.elapsed());
                         self.close(&session).await;
                         return NextState::Idle;
@@ -258,7 +263,7 @@ impl Supervisor {
             }
             _ => format!("a probe failed: {fault}"),
         };
-        tracing::warn!(reason = %plan.spec.masker.text(&why), "a probe failed");
+        tracing::warn!(name: log_event::SERVER_PROBE_FAILED, reason = %plan.spec.masker.text(&why), "a probe failed");
         self.parts.holders.report(|reporter| reporter.report_failed_probe(&why));
         self.parts.checks.record(Some(why.clone()));
         Err(closed(&why))
@@ -334,6 +339,8 @@ impl Supervisor {
         }
     }
 }
+
+const UNUSED: &str = "nobody uses it; it is stopped until somebody does";
 
 /// What is known about a server that is silent while calls wait for it.
 #[derive(Debug, Default)]

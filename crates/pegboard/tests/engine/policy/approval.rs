@@ -164,6 +164,54 @@ async fn without_anybody_to_ask_the_call_is_refused_with_a_hint() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn the_hint_of_a_refused_call_names_the_setting_that_requires_the_agreement() {
+    let with_tool = |mode: Fake| {
+        mode.with(|config| {
+            let mut tool = ToolPolicy::default();
+            tool.approval = Some(Approval::Always);
+            config.policy.tools.insert("write".to_owned(), tool);
+        })
+    };
+    for (server, of_view, named, other) in [
+        (
+            mode(Approval::Auto),
+            Approval::Writes,
+            "`approval` of the view requires it; ",
+            "and so does",
+        ),
+        (
+            mode(Approval::Writes),
+            Approval::Auto,
+            "`approval_exempt` of server `fx`",
+            "of the view",
+        ),
+        (
+            with_tool(mode(Approval::Auto)),
+            Approval::Auto,
+            "`approval` in `tools` of server `fx`",
+            "approval_exempt",
+        ),
+        (
+            mode(Approval::Always),
+            Approval::Always,
+            "of the view requires it, and so does the server",
+            "in `tools`",
+        ),
+    ] {
+        let (board, _handles) = board([server]);
+        let reply = call(
+            &board.toolset_with(View::new().approval(of_view)),
+            "fx.write",
+            json!({}),
+        )
+        .await;
+        assert_outcome(&reply, Kind::NotPermitted, false);
+        let hint = reply.outcome.hint().unwrap();
+        assert!(hint.contains(named) && !hint.contains(other), "{hint}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
 async fn never_means_never_whoever_is_asked() {
     let (board, _handles) = board([mode(Approval::Never)]);
     let clerk = FixedApprover::new(Decision::Always);
@@ -455,4 +503,44 @@ async fn a_call_that_needs_nothing_waits_for_nothing() {
     let started = tokio::time::Instant::now();
     assert_eq!(call(&tools, "fx.wipe", json!({})).await.text(), "ok");
     assert_eq!(started.elapsed(), Duration::ZERO);
+}
+
+/// An approver whose person never answers.
+struct Silent;
+
+impl Approver for Silent {
+    fn decide<'a>(&'a self, _: Question<'a>) -> Pin<Box<dyn Future<Output = Decision> + Send + 'a>> {
+        Box::pin(std::future::pending())
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_person_who_watches_the_board_may_answer_before_the_approver_and_a_question_that_is_over_is_withdrawn() {
+    use pegboard::recent::ApprovalAnswer;
+
+    let (board, _handles) = board([mode(Approval::Always)]);
+    let tools = board.toolset_with(View::new().approver(Silent).name("agent"));
+    until_listed(&tools, &["fx.read", "fx.wipe", "fx.write"]).await;
+    let waiting = board.waiting_approvals();
+    for (answer, kind) in [
+        (ApprovalAnswer::Once, Kind::Ok),
+        (ApprovalAnswer::Refused, Kind::NotPermitted),
+    ] {
+        let calling = tools.call(("fx.write", json!({"x": 1})));
+        let answering = async {
+            while waiting.all().is_empty() {
+                tokio::task::yield_now().await;
+            }
+            let question = waiting.all().remove(0);
+            assert_eq!(
+                (question.name.as_str(), question.view.as_deref()),
+                ("fx.write", Some("agent"))
+            );
+            assert!(waiting.answer(question.number, answer).is_some());
+        };
+        let (reply, ()) = tokio::join!(calling, answering);
+        assert_eq!(reply.outcome.kind(), kind, "{reply:?}");
+    }
+    let dropped = tokio::time::timeout(Duration::from_secs(1), tools.call("fx.write")).await;
+    assert!(dropped.is_err() && waiting.all().is_empty());
 }

@@ -40,6 +40,37 @@ async fn calls_are_recorded_in_the_file_that_the_config_names() {
     }
 }
 
+#[cfg(unix)]
+#[tokio::test]
+async fn a_log_goes_to_a_syslog_and_is_required_there_too() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("log");
+    let top = format!("audit = {{ to = 'unix:{}', required = true }}", path.display());
+    assert_eq!(calls(&top, 1).await, [Kind::NotPermitted], "nothing listens");
+    let socket = std::os::unix::net::UnixDatagram::bind(&path).unwrap();
+    socket
+        .set_read_timeout(Some(std::time::Duration::from_secs(30)))
+        .unwrap();
+    assert_eq!(calls(&top, 1).await, [Kind::Ok]);
+    let mut lines = String::new();
+    for event in ["header", "decision", "call"] {
+        let mut read = [0; 8192];
+        let length = socket.recv(&mut read).unwrap();
+        let message = std::str::from_utf8(&read[..length]).unwrap();
+        let (head, line) = message.split_once(" audit - ").expect(message);
+        assert!(head.starts_with("<110>1 ") && head.contains(" pegboard "), "{message}");
+        let record: Value = serde_json::from_str(line).unwrap();
+        assert_eq!(record["event"], event, "{message}");
+        lines.push_str(line);
+        lines.push('\n');
+    }
+    // Its chain is that of a file into which the messages are collected.
+    let collected = folder.path().join("collected.jsonl");
+    std::fs::write(&collected, lines).unwrap();
+    let check = pegboard::audit::verify(&collected, None).unwrap();
+    assert!(check.broken.is_none() && check.records == 3, "{check:?}");
+}
+
 #[tokio::test]
 async fn a_required_log_refuses_calls_that_it_cannot_record() {
     let folder = tempfile::tempdir().unwrap();

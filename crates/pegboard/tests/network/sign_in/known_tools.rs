@@ -1,4 +1,4 @@
-//! What was seen after a sign-in is not listed for whoever signs in next.
+//! What was listed after a sign-in is not listed after the sign-in of another account.
 
 use pegboard::{Pegboard, SignInOptions, View};
 use pegboard_testkit::oauth::follow_redirect;

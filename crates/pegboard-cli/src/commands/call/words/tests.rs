@@ -128,3 +128,24 @@ fn a_value_is_put_where_its_key_says() {
     assert!(put(&mut arguments, "rows.9", false, json!(1)).is_err());
     assert!(put(&mut arguments, "f.g.h", false, json!(1)).is_err());
 }
+
+#[test]
+fn one_json_object_is_all_arguments_if_the_tool_declares_its_keys() {
+    let schema = json!({"properties": {"zone": {"type": "string"}, "text": {"type": "string"}}});
+    let whole = |words: &[&str]| {
+        let words: Vec<String> = words.iter().map(|word| (*word).to_owned()).collect();
+        let request = Request::read("x", &words, &|_| false).unwrap();
+        request.whole_arguments(&schema).cloned().map(Value::Object)
+    };
+    assert_eq!(whole(&[r#" {"zone": "UTC"}"#]), Some(json!({"zone": "UTC"})));
+    // What else looks like an object is a text.
+    for words in [
+        &[r#"{"other": 1}"#][..],
+        &["{}"],
+        &["{zone}"],
+        &[r#"{"zone": 1}"#, "text=a"],
+        &[r#"text={"zone": 1}"#],
+    ] {
+        assert_eq!(whole(words), None, "{words:?}");
+    }
+}

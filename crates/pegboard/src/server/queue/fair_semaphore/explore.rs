@@ -80,7 +80,7 @@ fn a_change_of_the_capacity_loses_and_adds_no_permit() {
         let changing = semaphore.clone();
         let changer = thread::spawn(move || {
             changing.resize(1);
-            changing.grow(PERMITS);
+            changing.resize(PERMITS);
             changing.resize(1);
         });
         let callers = [0, 1, 2].map(|caller| {
