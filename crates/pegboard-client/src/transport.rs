@@ -75,6 +75,8 @@ pub use wire_end::{EndReason, Exit, WireEnd};
 
 use std::sync::Arc;
 
+use tokio_util::task::TaskTracker;
+
 #[cfg(any(feature = "http", feature = "websocket"))]
 use pegboard_config::RemoteKind;
 use pegboard_config::{Limits, Transport};
@@ -82,12 +84,14 @@ use pegboard_config::{Limits, Transport};
 /// Opens a wire. Returns as soon as messages can be sent: a stdio server has been spawned, a socket is connected. Over HTTP no request has
 /// been sent yet.
 ///
-/// `credentials` are those that the program supplies, in addition to those of the config. In-process servers take none.
+/// `credentials` are those that the program supplies, in addition to those of the config. In-process servers take none. `abandoned` waits for the
+/// end of a process that is spawned when this future has been dropped.
 pub(crate) async fn dial(
     target: &Target,
     limits: &Limits,
     credentials: Option<ConnectionCredentials>,
     inbox: Arc<dyn Inbox>,
+    abandoned: &TaskTracker,
 ) -> Result<Box<dyn Wire>, DialError> {
     let transport = match target {
         Target::Configured(transport) => &**transport,
@@ -97,7 +101,9 @@ pub(crate) async fn dial(
         }
     };
     Ok(match transport {
-        Transport::Stdio(command) => Box::new(stdio::Stdio::spawn(command, limits, credentials, inbox).await?),
+        Transport::Stdio(command) => {
+            Box::new(stdio::Stdio::spawn(command, limits, credentials, inbox, abandoned).await?)
+        }
         #[cfg(feature = "http")]
         Transport::Remote {
             kind: RemoteKind::Http | RemoteKind::Auto,

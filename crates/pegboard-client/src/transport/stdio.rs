@@ -47,12 +47,13 @@ pub(super) struct Stdio {
 }
 
 impl Stdio {
-    /// Starts the process. Its environment has the variables of the program's credential.
+    /// Starts the process. Its environment has the variables of the program's credential. `abandoned` waits for the end of a process whose start is given up.
     pub(super) async fn spawn(
         command: &Command,
         limits: &Limits,
         credentials: Option<ConnectionCredentials>,
         inbox: Arc<dyn Inbox>,
+        abandoned: &TaskTracker,
     ) -> Result<Self, DialError> {
         let command = match credentials {
             None => Cow::Borrowed(command),
@@ -63,7 +64,7 @@ impl Stdio {
         };
         let tasks = TaskTracker::new();
         let stop = CancellationToken::new();
-        let (process, pipes) = Process::spawn(&command, limits, &tasks).await?;
+        let (process, pipes) = Process::spawn(&command, limits, &tasks, abandoned).await?;
         let stderr = StderrTail::default();
         let collecting = tasks.spawn(collect_stderr(
             stderr.clone(),

@@ -45,7 +45,7 @@ pub(super) struct ConnectAttempt<'a> {
     pub(super) spec: &'a Spec,
     pub(super) responder: Arc<Responder>,
     pub(super) deadline: Deadline,
-    /// Runs the close of abandoned connections.
+    /// Runs the close of abandoned connections, and waits for the end of abandoned processes.
     pub(super) tasks: &'a TaskTracker,
     /// Set if the request in the newest era was lost, so that the server may support it all the same.
     pub(super) is_modern_lost: AtomicBool,
@@ -95,7 +95,7 @@ impl ConnectAttempt<'_> {
             connect_timeout: self.deadline.remaining(),
             ..self.spec.limits
         };
-        let wire = transport::dial(target, &limits, credentials, dispatcher.clone()).await?;
+        let wire = transport::dial(target, &limits, credentials, dispatcher.clone(), self.tasks).await?;
         let responding = ResponderTask {
             requests,
             responder: self.responder.clone(),

@@ -69,14 +69,16 @@ enum ProcessIdentity {
 }
 
 impl Process {
-    /// Spawns the program. The lookup and the spawn run on a blocking thread, because a slow disk must not delay other servers. If this future is
-    /// dropped meanwhile, the process is stopped in `tasks`.
+    /// Spawns the program, whose life is a task of `tasks`. The lookup and the spawn run on a blocking thread, because a slow disk must not delay
+    /// other servers. If this future is dropped meanwhile, the process is stopped, and `abandoned` waits for its end.
     pub(super) async fn spawn(
         command: &Command,
         limits: &Limits,
         tasks: &TaskTracker,
+        abandoned: &TaskTracker,
     ) -> Result<(Self, Pipes), SpawnError> {
         let (answer, spawned) = oneshot::channel();
+        let abandoned = abandoned.token();
         let task_ended = SpawnError::Failed {
             program: command.program.clone(),
             why: "the task that starts it has ended".to_owned(),
@@ -102,9 +104,16 @@ impl Process {
                 exit,
                 stop: stop.clone(),
             };
-            if answer.send(Ok((process, pipes))).is_err() {
-                stop.cancel();
-            }
+            // An answer can be sent and still not be received.
+            let (received, is_received) = oneshot::channel();
+            let is_owned = answer.send(Ok((process, pipes, received))).is_ok() && is_received.await.is_ok();
+            let _abandoned = match is_owned {
+                true => None,
+                false => {
+                    stop.cancel();
+                    Some(abandoned)
+                }
+            };
             let status = child.watch(&stop, grace).await;
             tracing::info!(name: log_event::PROCESS_ENDED, pid, %status, "the process has ended");
             // Published before the cleanup: waiters need the exit of the process only.
@@ -113,7 +122,10 @@ impl Process {
         };
         // The span names the server.
         tasks.spawn(life.in_current_span());
-        spawned.await.unwrap_or(Err(task_ended))
+        let (process, pipes, received) = spawned.await.unwrap_or(Err(task_ended))?;
+        // The task waits for this.
+        let _ = received.send(());
+        Ok((process, pipes))
     }
 
     /// The id of the server's own process.
