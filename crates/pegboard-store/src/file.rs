@@ -116,7 +116,7 @@ fn now_micros() -> u64 {
 
 /// How long a lease stays on disk.
 fn lease_expiry(ttl: Duration, now: u64) -> u64 {
-    now + ttl_micros(ttl + FENCE_MEMORY)
+    now + ttl_micros(ttl.saturating_add(FENCE_MEMORY))
 }
 
 impl Store for FileStore {

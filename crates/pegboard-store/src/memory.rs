@@ -284,7 +284,9 @@ impl Store for MemoryStore {
             let attempt = lease.acquire(key, holder, ttl, now);
             if matches!(attempt, LeaseAttempt::Leased(_)) {
                 self.make_room(shelves, Added::between(known.as_ref(), &lease), now)?;
-                shelves.leases.insert(key, lease, now + ttl_micros(ttl + FENCE_MEMORY));
+                shelves
+                    .leases
+                    .insert(key, lease, now + ttl_micros(ttl.saturating_add(FENCE_MEMORY)));
             }
             Ok(attempt)
         })
@@ -299,7 +301,7 @@ impl Store for MemoryStore {
             if is_held {
                 shelves
                     .leases
-                    .insert(&lease.key, state, now + ttl_micros(ttl + FENCE_MEMORY));
+                    .insert(&lease.key, state, now + ttl_micros(ttl.saturating_add(FENCE_MEMORY)));
             }
             Ok(is_held)
         })

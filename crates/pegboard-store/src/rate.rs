@@ -86,7 +86,7 @@ impl Bucket {
 
 /// A time to wait, from a number that a store computed. It is never zero, so that no caller spins.
 pub(crate) fn wait_from_micros(micros: f64) -> Duration {
-    let wait = Duration::try_from_secs_f64(micros / 1e6).unwrap_or(MAX_TTL);
+    let wait = Duration::try_from_secs_f64(micros / 1e6).map_or(MAX_TTL, |wait| wait.min(MAX_TTL));
     wait.max(Duration::from_micros(1))
 }
 

@@ -311,7 +311,9 @@ impl Store for RedisStore {
         Box::pin(async move {
             check_size("the holder's name", holder.len(), MAX_HOLDER)?;
             let request = Request::script(&LEASE).key(self.lease_key(key)).arg(holder);
-            let request = request.number(ttl_micros(ttl)).number(millis(ttl + FENCE_MEMORY));
+            let request = request
+                .number(ttl_micros(ttl))
+                .number(millis(ttl.saturating_add(FENCE_MEMORY)));
             let Reply::Array(found) = self.send(key, request).await? else {
                 return Err(unexpected(&self.name));
             };
@@ -335,7 +337,7 @@ impl Store for RedisStore {
     }
 
     fn renew<'a>(&'a self, lease: &'a Lease, ttl: Duration) -> Answer<'a, bool> {
-        Box::pin(self.hold(lease, ttl_micros(ttl), ttl + FENCE_MEMORY))
+        Box::pin(self.hold(lease, ttl_micros(ttl), ttl.saturating_add(FENCE_MEMORY)))
     }
 
     fn release<'a>(&'a self, lease: &'a Lease) -> Answer<'a, bool> {

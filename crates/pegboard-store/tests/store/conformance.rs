@@ -27,6 +27,7 @@ macro_rules! conforms {
             a_listing_is_bounded
             a_value_that_is_too_large_is_refused
             values_logs_buckets_and_leases_do_not_share_names
+            the_shortest_and_the_longest_time_to_live_work
             a_store_answers
             a_log_is_read_after_a_position
             a_log_drops_its_oldest_entries_and_says_so

@@ -6,7 +6,8 @@ local tokens, since = tonumber(bucket[1] or '') or burst, tonumber(bucket[2] or 
 -- A clock that was set back adds nothing.
 tokens = math.min(burst, tokens + math.max(0, at - since) / 1000000 * per_second)
 if tokens < amount then
-    return math.max(1, math.ceil((amount - tokens) / per_second * 1000000))
+    -- What a reply can be is bounded.
+    return math.max(1, math.ceil(math.min(tonumber(ARGV[4]) / 1000, (amount - tokens) / per_second) * 1000000))
 end
 tokens = tokens - amount
 redis.call('HSET', KEYS[1], 'tokens', string.format('%.17g', tokens), 'at', whole(at))

@@ -149,7 +149,7 @@ pub(crate) async fn positions_rise_after_a_log_expired(fixture: &Fixture) {
 pub(crate) async fn a_position_that_a_log_never_had_is_missed(fixture: &Fixture) {
     let (store, key) = (fixture.store(), Key::new("log", &["positions"]));
     let end = store.append(&key, entries(&["1"]), BOUNDS, LONG).await.unwrap();
-    for position in [1, end + 1, u64::MAX >> 12] {
+    for position in [1, end + 1, u64::MAX] {
         let read = store.read_after(&key, position, 10).await.unwrap();
         assert_eq!((texts(&read), read.missed), (vec!["1"], true), "after {position}");
     }

@@ -1,5 +1,7 @@
 //! Sentences about values.
 
+use std::time::Duration;
+
 use bytes::Bytes;
 use pegboard_store::{Draw, Key, LogBounds, PutNew, Rate, Replaced, Store, StoreError};
 
@@ -273,6 +275,30 @@ pub(crate) async fn values_logs_buckets_and_leases_do_not_share_names(fixture: &
     assert!(matches!(store.draw(&key, rate, 1).await.unwrap(), Draw::Wait(_)));
     let attempt = store.lease(&key, "you", LONG).await.unwrap();
     assert!(matches!(attempt, pegboard_store::LeaseAttempt::Held { .. }));
+}
+
+pub(crate) async fn the_shortest_and_the_longest_time_to_live_work(fixture: &Fixture) {
+    let (store, key) = (fixture.store(), Key::new("ttl", &["a"]));
+    for (ttl, is_kept) in [(Duration::ZERO, false), (Duration::MAX, true)] {
+        store.put(&key, bytes("x"), ttl).await.unwrap();
+        store.append(&key, vec![bytes("x")], BOUNDS, ttl).await.unwrap();
+        let attempt = store.lease(&key, "me", ttl).await.unwrap();
+        let pegboard_store::LeaseAttempt::Leased(lease) = attempt else {
+            panic!("{attempt:?}");
+        };
+        eventually(|| async { (text(store, &key).await.is_some() == is_kept).then_some(()) }).await;
+        eventually(|| async { ((store.read_after(&key, 0, 1).await.unwrap().end > 0) == is_kept).then_some(()) }).await;
+        eventually(|| async { (store.renew(&lease, ttl).await.unwrap() == is_kept).then_some(()) }).await;
+    }
+    let fastest = Rate::new(u32::MAX, 1e6).unwrap();
+    assert_eq!(store.draw(&key, fastest, u32::MAX).await.unwrap(), Draw::Drawn);
+    let slowest = Rate::new(u32::MAX, 1e-7).unwrap();
+    let slow = Key::new("ttl", &["slow"]);
+    assert_eq!(store.draw(&slow, slowest, u32::MAX).await.unwrap(), Draw::Drawn);
+    assert!(matches!(
+        store.draw(&slow, slowest, u32::MAX).await.unwrap(),
+        Draw::Wait(_)
+    ));
 }
 
 pub(crate) async fn a_store_answers(fixture: &Fixture) {
