@@ -33,6 +33,8 @@ log_events! {
     CONFIG_RELOADED = "config.reloaded" shown "A changed config was applied.";
     CONFIG_NOT_RELOADED = "config.not_reloaded" shown "A changed config cannot be applied. Nothing has changed.";
     CONFIG_SERVER_FAILED = "config.server_failed" shown "A server of the new config does not work.";
+    STORE_FAILED = "store.failed" shown "The store of the replicas does not answer.";
+    STORE_RECOVERED = "store.recovered" shown "It answers again.";
     SERVER_READY = "server.ready" shown "A server was started and has listed its tools.";
     SERVER_START_FAILED = "server.start_failed" shown "A server was not started. A failure that is not tried again by itself is reported once.";
     SERVER_CONNECTION_LOST = "server.connection_lost" shown "The connection to a server or its process has ended: how, its last words, and when it is started again.";

@@ -41,6 +41,7 @@ mod record;
 mod reload_report;
 mod reload_triggers;
 mod reloader;
+mod replicas;
 mod resources;
 mod secret;
 mod secret_prompt;

@@ -127,8 +127,8 @@ pub use sandbox::{Sandbox, SandboxLevel, SandboxNetwork};
 pub use secret_parts::secrets_in;
 pub use serve::{
     AccessLogTarget, BadStateKey, BadTokenDigest, Compression, DashboardCalls, JwtAlgorithm, OAuthIntrospection,
-    OAuthRule, ServeConfig, ServeMetrics, ServeOAuth, ServeTelemetry, ServeTls, StateKey, TokenConfig, TokenDigest,
-    TokenScope, TraceSampler,
+    OAuthRule, ServeConfig, ServeMetrics, ServeOAuth, ServeReplicas, ServeTelemetry, ServeTls, StateKey, TokenConfig,
+    TokenDigest, TokenScope, TraceSampler,
 };
 pub use server::IDLE;
 pub use server::{EraChoice, ServerConfig, Start};

@@ -25,7 +25,9 @@ impl Config {
     /// The values to mask in the output of all servers: everything in headers, credentials, variables and URLs that is not plainly public.
     pub fn secrets(&self) -> Vec<Secret> {
         let of_servers = self.servers.values().flat_map(ServerConfig::secrets);
-        let of_gateway = self.serve.state_key.iter().map(StateKey::to_secret);
+        let keys = self.serve.state_key.iter().chain(&self.serve.previous_state_key);
+        let of_store = self.serve.store.iter().flat_map(crate::serve::replicas::secrets_of);
+        let of_gateway = keys.map(StateKey::to_secret).chain(of_store);
         let introspection = self.serve.oauth.iter().filter_map(|oauth| oauth.introspection.as_ref());
         let of_gateway = of_gateway.chain(introspection.map(|endpoint| endpoint.client_secret.clone()));
         let of_gateway = of_gateway.chain(self.serve.telemetry.headers.values().cloned());

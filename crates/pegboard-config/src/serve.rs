@@ -3,6 +3,7 @@
 pub(crate) mod access_log;
 pub(crate) mod metrics;
 pub(crate) mod oauth;
+pub(crate) mod replicas;
 mod state_key;
 pub(crate) mod telemetry;
 pub(crate) mod token;
@@ -11,6 +12,7 @@ pub(crate) mod web_address;
 pub use access_log::AccessLogTarget;
 pub use metrics::ServeMetrics;
 pub use oauth::{JwtAlgorithm, OAuthIntrospection, OAuthRule, ServeOAuth};
+pub use replicas::ServeReplicas;
 pub use state_key::{BadStateKey, StateKey};
 pub use telemetry::{Compression, ServeTelemetry, TraceSampler};
 pub use token::{BadTokenDigest, TokenConfig, TokenDigest, TokenScope};
@@ -36,7 +38,10 @@ use super::{
 
 use metrics::serve_metrics;
 use oauth::serve_oauth;
+use replicas::serve_replicas;
 use telemetry::serve_telemetry;
+
+use pegboard_base::secret::Secret;
 
 settings! {
     /// Where a gateway listens, whom it lets in, and its limits.
@@ -91,6 +96,18 @@ settings! {
             |text| parse_problem(StateKey::parse(text)),
             "`openssl rand -base64 32` prints one; keep it in a variable, `state_key = \"${PEGBOARD_STATE_KEY}\"`",
         );
+        /// The key that was `state_key` before. What it has sealed is opened, and nothing is sealed with it any more. To change the key of replicas, add
+        /// the new one here at all of them, then swap the two, then leave the old one out after a month.
+        previous_state_key: Option<StateKey> = secret().syntax(
+            |text| parse_problem(StateKey::parse(text)),
+            "it is the former value of `state_key`",
+        );
+        /// Where replicas of the gateway keep what they share: a Redis or Valkey, such as `rediss://user:password@store.example:6379`, or a shared folder,
+        /// `file:/srv/pegboard`. It needs `state_key`. Without it each process has its own state.
+        store: Option<Text> => Option<Secret> = secret().syntax(
+            |text| unless(replicas::is_store_address(text), "must be the address of a store"),
+            "write `redis://store.example:6379`, or `file:/srv/pegboard` for a folder that all replicas share",
+        );
         /// Whether clients with the scope `admin` may add servers, and change their settings, over the HTTP API. Such a client can start any program
         /// as the gateway's user.
         allow_new_servers: bool = flag(false);
@@ -110,6 +127,8 @@ settings! {
         tls: Nested<serve_tls::In> => Option<ServeTls> = table(ValueKind::Table(&serve_tls::SECTION));
         /// Whose access tokens (OAuth 2.0) the gateway accepts besides its own tokens.
         oauth: Nested<serve_oauth::In> => Option<ServeOAuth> = table(ValueKind::Table(&serve_oauth::SECTION));
+        /// How replicas of the gateway send requests to each other.
+        replicas: Nested<serve_replicas::In> => ServeReplicas = table(ValueKind::Table(&serve_replicas::SECTION));
         /// Where traces, metrics and log records are sent (OpenTelemetry). It is read when the gateway starts.
         telemetry: Nested<serve_telemetry::In> => ServeTelemetry = table(ValueKind::Table(&serve_telemetry::SECTION));
         /// What `/metrics` counts by name. It is read when the gateway starts.

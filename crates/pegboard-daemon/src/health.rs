@@ -85,6 +85,9 @@ pub(crate) async fn health(State(overview): State<Overview>, caller: Option<axum
         if !starting.is_empty() {
             document["servers"]["starting"] = rows(starting).into();
         }
+        if let Some(replicas) = overview.replicas() {
+            document["replicas"] = json!({"count": replicas.replicas, "store_answers": replicas.store_answers});
+        }
         document["warnings"] = json!(api::all_warnings(&status, &overview.reloads));
         document["reload"] = json!({
             "applied_at": last.applied_at, "applied": last.applied, "failures": last.failures, "failed": failed,
@@ -100,7 +103,7 @@ fn word(overview: &Overview, status: &BoardStatus, waits: &SignInWaits) -> &'sta
         "stopping"
     } else if !waits.is_ready(&overview.board, status) {
         "not_ready"
-    } else if !waits.is_healthy(status) || !overview.reloads.last().is_healthy() {
+    } else if !waits.is_healthy(status) || !overview.reloads.last().is_healthy() || overview.has_lost_store() {
         "degraded"
     } else {
         "ready"

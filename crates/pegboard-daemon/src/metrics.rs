@@ -121,6 +121,15 @@ fn write_gateway(page: &mut impl MetricsSink, overview: &Overview) {
     page.single(&families::UNDELIVERED, number(counts.undelivered));
     page.single(&families::ACCESS_LOG_DROPPED, number(counts.access_log_lost));
     page.single(&families::SESSIONS, number(counts.sessions as u64));
+    if let Some(replicas) = counts.replicas {
+        page.single(&families::REPLICAS, number(replicas.replicas as u64));
+        page.single(&families::REPLICA_FORWARDED, number(replicas.forwarded));
+        page.single(&families::REPLICA_RECEIVED, number(replicas.received));
+        page.single(&families::REPLICA_LOST, number(replicas.lost));
+        page.single(&families::SESSIONS_ADOPTED, number(replicas.adopted));
+        page.single(&families::STORE_ANSWERS, number(u64::from(replicas.store_answers)));
+        page.single(&families::STORE_FAILURES, number(replicas.store_failures));
+    }
 }
 
 fn write_reloads(page: &mut impl MetricsSink, overview: &Overview) {

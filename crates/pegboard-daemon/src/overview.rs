@@ -2,7 +2,7 @@
 
 use pegboard::Pegboard;
 use pegboard::Timestamp;
-use pegboard_gateway::{Monitor, SignInLinks};
+use pegboard_gateway::{Monitor, ReplicaCounts, SignInLinks};
 use pegboard_telemetry::Recorder;
 
 use crate::{reloads::Reloads, sign_in_waits::SignInWaits};
@@ -37,6 +37,16 @@ impl Overview {
     /// The servers that wait only for people to sign in.
     pub(crate) fn sign_in_waits(&self) -> SignInWaits {
         SignInWaits::new(&self.board, self.sign_in_links.as_ref())
+    }
+
+    /// What the gateway has done together with other replicas; `None` if it has none.
+    pub(crate) fn replicas(&self) -> Option<ReplicaCounts> {
+        self.monitor.as_ref().and_then(|monitor| monitor.read().replicas)
+    }
+
+    /// Whether the store of the replicas did not answer when it was asked last.
+    pub(crate) fn has_lost_store(&self) -> bool {
+        self.replicas().is_some_and(|replicas| !replicas.store_answers)
     }
 
     /// Returns `true` once the gateway stops.

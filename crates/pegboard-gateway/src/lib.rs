@@ -18,6 +18,7 @@ mod dashboard;
 mod door;
 mod endpoints;
 mod protocol;
+mod replicas;
 mod serve;
 mod sign_in;
 mod wire;
@@ -29,6 +30,7 @@ pub use protocol::{
     Answer, CacheScope, Client, Description, Event, Exchange, Filter, LogLevel, Notification, Params, RawResult,
     Request, RequestId, RpcError, Sealer, Service, Version,
 };
+pub use replicas::{BadReplicaAddress, ReplicaCounts, Replicas};
 pub use serve::{
     Gateway, GatewayBuilder, GatewayLimits, GatewayMetrics, Listeners, LocalClient, Monitor, ServeError, Tls, TlsError,
     TrafficCounts,

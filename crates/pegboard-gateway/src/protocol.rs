@@ -47,6 +47,7 @@ pub(crate) use capability::check as check_capability;
 pub(crate) use connection::Connection;
 pub(crate) use early_end::EarlyEnd;
 pub(crate) use endpoint::Endpoint;
+pub(crate) use kept_session::LIFETIME as SESSION_LIFETIME;
 pub(crate) use limits::Limits;
 pub(crate) use message::{Broken, Incoming, MAX_MESSAGE, Message, parse};
 pub(crate) use observed::{TOOL_ERROR, Wire, session_text, span_in_headers};
@@ -55,6 +56,7 @@ pub(crate) use peer::Peer;
 pub(crate) use request_info::{RequestInfo, RequestNotes};
 pub(crate) use request_meta::unsupported_version_error;
 pub(crate) use running::{RunStep, Running};
+pub(crate) use sealer::ReplicaId;
 
 #[cfg(test)]
 mod tests;

@@ -28,6 +28,8 @@ pub struct Settings {
     pub idle_time: Duration,
     /// The only addresses that the host is connected to, also through a SOCKS proxy. Other proxies of the system look up the host themselves.
     pub addresses: Option<Vec<SocketAddr>>,
+    /// Whether the proxy of the system is used, if there is one for the host.
+    pub uses_proxy: bool,
 }
 
 impl Settings {
@@ -38,6 +40,7 @@ impl Settings {
             connect_timeout: Duration::from_secs(10),
             idle_time: Duration::from_secs(3),
             addresses: None,
+            uses_proxy: true,
         }
     }
 }
@@ -58,7 +61,13 @@ impl Client {
             .map(|addresses| Arc::new(Pinned::from((host, addresses))));
         let resolver = Resolver { pinned };
         Self {
-            connector: Arc::new(Connector::new(target, settings.tls, resolver, settings.connect_timeout)),
+            connector: Arc::new(Connector::new(
+                target,
+                settings.tls,
+                resolver,
+                settings.connect_timeout,
+                settings.uses_proxy,
+            )),
             pool: Pool::new(settings.idle_time),
         }
     }

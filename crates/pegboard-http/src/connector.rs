@@ -60,8 +60,14 @@ pub(crate) struct Connector {
 }
 
 impl Connector {
-    /// Opens connections to the origin of a target. Its proxy is what the system says now.
-    pub(crate) fn new(target: &Target, tls: Option<ClientConfig>, resolver: Resolver, limit: Duration) -> Self {
+    /// Opens connections to the origin of a target. Its proxy is what the system says now, if one is to be used.
+    pub(crate) fn new(
+        target: &Target,
+        tls: Option<ClientConfig>,
+        resolver: Resolver,
+        limit: Duration,
+        uses_proxy: bool,
+    ) -> Self {
         let mut tcp = HttpConnector::new_with_resolver(resolver.clone());
         tcp.enforce_http(false);
         tcp.set_nodelay(true);
@@ -72,7 +78,7 @@ impl Connector {
         #[cfg(any(target_os = "android", target_os = "fuchsia", target_os = "linux"))]
         tcp.set_tcp_user_timeout(Some(UNACKNOWLEDGED));
         let origin = target.absolute.clone();
-        let proxy = match is_local(target.url()) {
+        let proxy = match !uses_proxy || is_local(target.url()) {
             true => None,
             false => Matcher::from_system().intercept(&origin),
         };

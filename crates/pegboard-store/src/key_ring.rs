@@ -4,7 +4,6 @@ use std::fmt;
 
 use ring::{
     aead::{Aad, CHACHA20_POLY1305, LessSafeKey, NONCE_LEN, Nonce, UnboundKey},
-    error::Unspecified,
     rand::{SecureRandom, SystemRandom},
 };
 
@@ -32,35 +31,33 @@ impl KeyRing {
         }
     }
 
-    /// Encrypts a value. Only [`KeyRing::open`] with the same context decrypts it.
-    pub(crate) fn seal(&self, context: &[u8], value: &[u8]) -> Result<Vec<u8>, Unspecified> {
+    /// Encrypts a value. Only [`KeyRing::open`] with the same context decrypts it. `None` if the system has no random numbers.
+    pub fn seal(&self, context: &[u8], value: &[u8]) -> Option<Vec<u8>> {
         let mut nonce = [0; NONCE_LEN];
-        self.random.fill(&mut nonce)?;
+        self.random.fill(&mut nonce).ok()?;
         let mut sealed = Vec::with_capacity(value.len() + Self::OVERHEAD);
         sealed.extend_from_slice(&nonce);
         sealed.extend_from_slice(value);
         let nonce = Nonce::assume_unique_for_key(nonce);
         let tag = self
             .first
-            .seal_in_place_separate_tag(nonce, Aad::from(context), &mut sealed[NONCE_LEN..])?;
+            .seal_in_place_separate_tag(nonce, Aad::from(context), &mut sealed[NONCE_LEN..])
+            .ok()?;
         sealed.extend_from_slice(tag.as_ref());
-        Ok(sealed)
+        Some(sealed)
     }
 
-    /// Decrypts a value with whichever key sealed it.
-    pub(crate) fn open(&self, context: &[u8], sealed: &[u8]) -> Result<Vec<u8>, Unspecified> {
+    /// Decrypts a value with whichever key sealed it. `None` if neither has, or the context is another one.
+    pub fn open(&self, context: &[u8], sealed: &[u8]) -> Option<Vec<u8>> {
         let open_with = |key: &LessSafeKey| {
-            let (nonce, sealed) = sealed.split_at_checked(NONCE_LEN).ok_or(Unspecified)?;
+            let (nonce, sealed) = sealed.split_at_checked(NONCE_LEN)?;
             let mut opened = sealed.to_vec();
-            let nonce = Nonce::try_assume_unique_for_key(nonce)?;
-            let length = key.open_in_place(nonce, Aad::from(context), &mut opened)?.len();
+            let nonce = Nonce::try_assume_unique_for_key(nonce).ok()?;
+            let length = key.open_in_place(nonce, Aad::from(context), &mut opened).ok()?.len();
             opened.truncate(length);
-            Ok(opened)
+            Some(opened)
         };
-        match (open_with(&self.first), &self.second) {
-            (Err(_), Some(second)) => open_with(second),
-            (opened, _) => opened,
-        }
+        open_with(&self.first).or_else(|| open_with(self.second.as_ref()?))
     }
 }
 

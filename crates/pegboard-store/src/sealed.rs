@@ -54,14 +54,14 @@ impl SealedStore {
         check_size(name, value.len(), self.max_value_bytes())?;
         let sealed = self.ring.seal(&context(what, key.as_str()), value);
         let sealed =
-            sealed.map_err(|_| self.damaged(key, "it cannot be sealed, because the system has no random numbers"))?;
+            sealed.ok_or_else(|| self.damaged(key, "it cannot be sealed, because the system has no random numbers"))?;
         Ok(sealed.into())
     }
 
     fn open(&self, what: Sealed, key: &Key, sealed: &[u8]) -> Result<Bytes, StoreError> {
         let opened = self.ring.open(&context(what, key.as_str()), sealed);
         let reason = "it was changed, or sealed with another key or for another name";
-        Ok(opened.map_err(|_| self.damaged(key, reason))?.into())
+        Ok(opened.ok_or_else(|| self.damaged(key, reason))?.into())
     }
 
     fn open_value(&self, key: &Key, value: &Value) -> Result<Value, StoreError> {

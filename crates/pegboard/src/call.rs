@@ -50,6 +50,7 @@ mod native_caller;
 mod observe;
 mod progress;
 mod retry;
+mod shared_rates;
 
 // Presentation of the result, and the reply.
 mod conclude;
@@ -94,6 +95,7 @@ pub(crate) use route::{
     Definitions, Route, RouteTable, Routed, Unroutable, ambiguous_name_failure, find_by_any_name, fold_name,
     list_names, may_belong_to, name_variants, tool_part,
 };
+pub use shared_rates::{NotSpent, SharedRates};
 #[cfg(feature = "http")]
 pub use summarise::ChatModel;
 pub use summarise::{Summariser, Summary, SummaryError, SummaryRequest, summariser};

@@ -193,11 +193,11 @@ pub mod config {
         Limits, Loaded, Misconfigured, OAuthConfig, OAuthGrant, OAuthIntrospection, OAuthRule, OnCrossing, Origin,
         OutputCheck, Overridden, PendingTrust, Pins, Policy, Preset, Probe, Problem, ProjectFile, Queue, Rate, Reading,
         RedirectConfig, RemoteKind, Restart, Results, Retry, RetryClass, Rlimits, SafeUrl, Sandbox, SandboxLevel,
-        SandboxNetwork, Scan, Scope, ServeConfig, ServeMetrics, ServeOAuth, ServeTelemetry, ServeTls, ServerConfig,
-        Severity, SigningAlg, Source, SpiffeId, Start, StateKey, Structured, Summarise, SummaryModel, SyslogAddress,
-        Taint, Tls, TokenConfig, TokenDigest, TokenExchange, TokenInput, TokenScope, TooLong, ToolPolicy, TraceSampler,
-        Transport, TrustError, TrustRecord, TrustStore, Unpinned, Unreadable, ValueOrigin, ViewConfig, WithSecrets,
-        decides_code, parse_duration, parse_size,
+        SandboxNetwork, Scan, Scope, ServeConfig, ServeMetrics, ServeOAuth, ServeReplicas, ServeTelemetry, ServeTls,
+        ServerConfig, Severity, SigningAlg, Source, SpiffeId, Start, StateKey, Structured, Summarise, SummaryModel,
+        SyslogAddress, Taint, Tls, TokenConfig, TokenDigest, TokenExchange, TokenInput, TokenScope, TooLong,
+        ToolPolicy, TraceSampler, Transport, TrustError, TrustRecord, TrustStore, Unpinned, Unreadable, ValueOrigin,
+        ViewConfig, WithSecrets, decides_code, parse_duration, parse_size,
     };
     #[doc(hidden)]
     pub use pegboard_config::{RunningSettings, Withheld};
@@ -293,6 +293,11 @@ pub mod forward {
     pub use crate::call::{Forwarded, Forwarding};
     #[doc(inline)]
     pub use pegboard_tools::outcome::{ForwardedResult, ResultKind};
+}
+
+/// Counts how often principals call, for several processes together.
+pub mod rates {
+    pub use crate::call::{NotSpent, SharedRates};
 }
 
 /// The journal of calls in flight, and whether a single call may have run.

@@ -29,6 +29,7 @@ use super::{
     dashboard_door::DashboardDoor,
     reload_triggers::Triggers,
     reloader::{Reloader, Role},
+    replicas,
     serving::{self, Door, is_loopback},
     tls_files,
 };
@@ -140,6 +141,14 @@ impl Run for Serve {
             Ok(listeners) => listeners,
             Err(complaint) => return context.refuse(&complaint, &nothing).await,
         };
+        let sealer = match serving::sealer(&config.serve) {
+            Ok(sealer) => sealer,
+            Err(complaint) => return context.refuse(&complaint, &nothing).await,
+        };
+        let (replicas, of_replicas) = match replicas::join(&config.serve, &sealer).await {
+            Ok(joined) => joined.map(|joined| (joined.replicas, joined.listener)).unzip(),
+            Err(complaint) => return context.refuse(&complaint, &nothing).await,
+        };
         let addresses = addresses(&listeners);
         let what = what_is_served(&config);
         let running = RunningSettings::new(&config, true);
@@ -156,7 +165,7 @@ impl Run for Serve {
         let hangups = access_log.as_ref().and_then(|_| Hangups::listen().ok());
         let exporter = telemetry::start(&config, &context.output);
         let recorder = Recorder::new(exporter.clone());
-        let board = serving::open_noting(config, journal, &recorder);
+        let board = serving::open_noting(config, journal, replicas.as_ref(), &recorder);
         serving::warn_of_unconnected(&board, &context.output, |name| {
             format!(
                 "a client of `/mcp/{name}` connects it, as do `pegboard tools --server {name}` and `POST /api/v1/mcp/servers/{name}/reconnect`; or set `start = \"lazy\"`"
@@ -193,6 +202,7 @@ impl Run for Serve {
             owner,
             exporter.as_ref(),
             access_log.as_ref(),
+            (sealer, replicas),
             &context.global,
             local,
         ) {
@@ -217,7 +227,10 @@ impl Run for Serve {
         );
         notifier.ready(&what);
         let started = board.gateway_settings();
-        let listeners = Listeners::from(listeners);
+        let mut listeners = Listeners::from(listeners);
+        if let Some(of_replicas) = of_replicas.flatten() {
+            listeners = listeners.replicas(of_replicas);
+        }
         let (place, listeners) = match occupied {
             Some(occupied) => {
                 let (place, listeners) = occupied.listen(listeners);

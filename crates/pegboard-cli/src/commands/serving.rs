@@ -11,7 +11,9 @@ use pegboard::{
 };
 use pegboard_daemon::Daemon;
 use pegboard_dashboard::Dashboard;
-use pegboard_gateway::{BrowserSessions, Gateway, GatewayHost, Monitor, Owner, Scope, Scopes, Tls, Token};
+use pegboard_gateway::{
+    BrowserSessions, Gateway, GatewayHost, Monitor, Owner, Replicas, Scope, Scopes, Sealer, Tls, Token,
+};
 use pegboard_telemetry::{Exporter, Recorder};
 
 use super::{shown_config, state_key};
@@ -194,7 +196,12 @@ pub(super) fn with_telemetry(builder: Builder, exporter: Option<&Exporter>) -> B
 const MAX_VIEWS: usize = 500;
 
 /// Opens the board of a daemon, which notes the calls in flight and has a page of metrics.
-pub(super) fn open_noting(config: Config, journal: Option<CallsInFlight>, recorder: &Recorder) -> Pegboard {
+pub(super) fn open_noting(
+    config: Config,
+    journal: Option<CallsInFlight>,
+    replicas: Option<&Replicas>,
+    recorder: &Recorder,
+) -> Pegboard {
     let ServeMetrics {
         max_tools,
         max_principals,
@@ -202,10 +209,13 @@ pub(super) fn open_noting(config: Config, journal: Option<CallsInFlight>, record
     } = config.serve.metrics;
     // The labels of views are endpoints, of which the config has few.
     let labels = MetricLabels::new(max_tools, max_principals, MAX_VIEWS);
-    let builder = settings::serving_board(config)
+    let mut builder = settings::serving_board(config)
         .metric_labels(labels)
         .telemetry(recorder.clone())
         .host(GatewayHost);
+    if let Some(replicas) = replicas {
+        builder = builder.shared_rates(replicas.clone());
+    }
     match journal {
         Some(journal) => builder.journal(journal).open(),
         None => builder.open(),
@@ -224,6 +234,15 @@ pub(super) fn warn_of_unconnected(board: &Pegboard, output: &Output, advice: imp
     }
 }
 
+/// What seals the state that clients keep.
+pub(super) fn sealer(serve: &ServeConfig) -> Result<Arc<Sealer>, Complaint> {
+    state_key::sealer(serve).map(Arc::new).map_err(|error| Complaint {
+        message: format!("the system has no random numbers: {error}"),
+        hint: None,
+        exit: Exit::Unavailable,
+    })
+}
+
 /// The gateway of a daemon, with the settings of its config.
 pub(super) fn gateway(
     daemon: &Daemon,
@@ -231,17 +250,13 @@ pub(super) fn gateway(
     owner: Owner,
     exporter: Option<&Exporter>,
     access_log: Option<&AccessLogWriter>,
+    (sealer, replicas): (Arc<Sealer>, Option<Replicas>),
     global: &Global,
     more: impl FnOnce(Monitor, BrowserSessions) -> Router,
 ) -> Result<Gateway, Complaint> {
     let board = daemon.board();
     let settings = board.gateway_settings();
     let serve = &settings.serve;
-    let sealer = state_key::sealer(serve).map_err(|error| Complaint {
-        message: format!("the system has no random numbers: {error}"),
-        hint: None,
-        exit: Exit::Unavailable,
-    })?;
     let builder = Gateway::for_board_with(board.clone(), sealer);
     let more = more(builder.monitor(), builder.browser_sessions());
     let daemon = daemon.clone().with_monitor(builder.monitor());
@@ -275,6 +290,9 @@ pub(super) fn gateway(
     }
     if let Some(tls) = tls {
         builder = builder.tls(tls);
+    }
+    if let Some(replicas) = replicas {
+        builder = builder.replicas(replicas);
     }
     for token in tokens(serve) {
         builder = builder.token(token);

@@ -12,7 +12,8 @@ use crate::settings;
 /// A sealer with the key of the config, with the kept one, or with a random one where none can be kept.
 pub(super) fn sealer(serve: &ServeConfig) -> std::io::Result<Sealer> {
     if let Some(key) = &serve.state_key {
-        return Ok(Sealer::with_key(key.expose()));
+        let previous = serve.previous_state_key.as_ref().map(|key| key.expose());
+        return Ok(Sealer::with_keys(key.expose(), previous));
     }
     match settings::gateway_key_file() {
         Some(path) => match kept_key(&path) {

@@ -14,7 +14,10 @@ use crate::{
     key::Table,
     problem::{Problem, Report, join},
     relative_path,
-    serve::{ServeConfig, ServeMetrics, ServeTelemetry, ServeTls, TokenConfig, access_log, web_address::is_endpoint},
+    serve::{
+        ServeConfig, ServeMetrics, ServeReplicas, ServeTelemetry, ServeTls, TokenConfig, access_log,
+        web_address::is_endpoint,
+    },
     setting::{Setting, Values},
     view::ViewConfig,
 };
@@ -149,6 +152,8 @@ pub(crate) fn serve(values: TopTable<'_>, views: &BTreeMap<String, ViewConfig>) 
         oauth,
         telemetry: telemetry(table),
         metrics: metrics(table),
+        replicas: replicas(table),
+        store: table.get(&fields::store).map(|store| store.value.into()),
         ..ServeConfig::default().overlay(table)
     };
     if serve.listen.is_empty() {
@@ -173,6 +178,12 @@ fn telemetry(serve: Table<'_, fields::In>) -> ServeTelemetry {
 fn metrics(serve: Table<'_, fields::In>) -> ServeMetrics {
     let table = serve.table(&fields::metrics);
     table.map_or_else(ServeMetrics::default, |table| ServeMetrics::default().overlay(table))
+}
+
+/// How replicas send requests to each other.
+fn replicas(serve: Table<'_, fields::In>) -> ServeReplicas {
+    let table = serve.table(&fields::replicas);
+    table.map_or_else(ServeReplicas::default, |table| ServeReplicas::default().overlay(table))
 }
 
 fn resolve_token(entry: Table<'_, token::In>, views: &BTreeMap<String, ViewConfig>) -> Option<TokenConfig> {

@@ -33,6 +33,13 @@ const ROWS: &[Row] = &[
         false,
         "serve.state_key = 'MDEyMzQ1Njc4OWFiY2RlZjAxMjM0NTY3ODlhYmNkZWY='",
     ),
+    (
+        "serve.previous_state_key",
+        false,
+        "serve.previous_state_key = 'MDEyMzQ1Njc4OWFiY2RlZjAxMjM0NTY3ODlhYmNkZWY='",
+    ),
+    ("serve.store", false, "serve.store = 'file:/srv/x'"),
+    ("serve.replicas", false, "serve.replicas.listen = '127.0.0.1:1'"),
     ("serve.allow_new_servers", true, "serve.allow_new_servers = true"),
     ("serve.links_in_text", true, "serve.links_in_text = false"),
     ("serve.tls", false, "serve.tls = { cert = 'c.pem', key = 'k.pem' }"),

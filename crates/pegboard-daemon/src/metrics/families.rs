@@ -27,6 +27,13 @@ families! {
     ACCESS_LOG_DROPPED = Counter "pegboard_access_log_dropped_total" [] "Lines of the access log that were not written, because too many waited or the file could not be written.";
     SESSIONS = Gauge "pegboard_http_sessions_open" [] "Sessions of legacy clients that are open.";
     SESSIONS_LIMIT = Gauge "pegboard_http_sessions_limit" [] "The most sessions of legacy clients (`max_sessions`).";
+    REPLICAS = Gauge "pegboard_replicas" [] "Replicas of the gateway that take requests of each other, with this one. Without `serve.store` there is no such series, nor the next ones.";
+    REPLICA_FORWARDED = Counter "pegboard_replica_requests_forwarded_total" [] "Requests that were sent on to the replica that they belong to.";
+    REPLICA_RECEIVED = Counter "pegboard_replica_requests_received_total" [] "Requests that other replicas have sent here.";
+    REPLICA_LOST = Counter "pegboard_replica_requests_lost_total" [] "Requests whose replica ended before it answered, so that they may have run.";
+    SESSIONS_ADOPTED = Counter "pegboard_replica_sessions_adopted_total" [] "Sessions that were taken over from replicas that had ended.";
+    STORE_ANSWERS = Gauge "pegboard_store_up" [] "Whether the store of the replicas answered when it was asked last.";
+    STORE_FAILURES = Counter "pegboard_store_failures_total" [] "How often the store of the replicas did not do what it was asked.";
     SERVER_OPERATIONS = Histogram "mcp_server_operation_duration_seconds" ["mcp_method_name", "error_type", "network_transport", "mcp_protocol_version"] "Time from a request of a client to its response.";
     CLIENT_OPERATIONS = Histogram "mcp_client_operation_duration_seconds" ["pegboard_server", "mcp_method_name", "error_type", "network_transport", "mcp_protocol_version"] "Time from a request to a server to its response; each attempt counts.";
     EXPORTED = Counter "pegboard_telemetry_exported_total" ["signal"] "Spans, log records and points of metrics that the collector has taken.";

@@ -38,8 +38,8 @@ struct KnownEndpoints {
 
 impl BoardEndpoints {
     /// Creates the endpoints of a board, which should have [`GatewayHost`](crate::GatewayHost) as its host.
-    pub fn new(board: Pegboard, sealer: Sealer) -> Self {
-        let (sealer, links) = (Arc::new(sealer), SignInLinks::default());
+    pub fn new(board: Pegboard, sealer: impl Into<Arc<Sealer>>) -> Self {
+        let (sealer, links): (Arc<Sealer>, _) = (sealer.into(), SignInLinks::default());
         let options = BoardOptions::default();
         let whole = BoardEndpoint::new(board.clone(), EndpointTarget::Board(options.clone()), links.clone());
         let whole = endpoint("/mcp", whole, &sealer);

@@ -28,7 +28,7 @@ use super::{
     observed::{Observed, Wire, span_in_meta},
     outgoing::Outgoing,
     params::text,
-    parked::{ParkedCalls, ParkedOrigin},
+    parked::{self, ParkedCalls, ParkedOrigin},
     peer::Peer,
     raw_result::RawResult,
     request_info::RequestInfo,
@@ -36,7 +36,7 @@ use super::{
     request_stream::{RequestStream, Wants},
     running::{Modern, Running, is_cacheable},
     scope_check,
-    sealer::{EndpointSealer, Purpose, Sealer},
+    sealer::{EndpointSealer, Purpose, ReplicaId, Sealer},
     service::{Answer, Filter, Service},
     subscriptions,
 };
@@ -58,6 +58,7 @@ pub(crate) struct Endpoint {
 impl Endpoint {
     /// Creates an endpoint. `path` tells it apart from the others: what is sealed at one is of no use at another.
     pub(crate) fn new(path: &str, service: Arc<dyn Service>, sealer: Arc<Sealer>, limits: Limits) -> Arc<Self> {
+        let replica = sealer.replica();
         Arc::new(Self {
             telemetry: service.telemetry(),
             service,
@@ -65,7 +66,7 @@ impl Endpoint {
                 sealer,
                 endpoint: path.into(),
             }),
-            parked: Arc::new(ParkedCalls::new(limits.clone())),
+            parked: Arc::new(ParkedCalls::new(limits.clone(), replica)),
             limits,
             stop: CancellationToken::new(),
             halt: Arc::default(),
@@ -89,6 +90,14 @@ impl Endpoint {
         self.sealer.seal(client.principal(), Purpose::Session, &kept).ok()
     }
 
+    /// Whether the same caller has opened a session with this id at this endpoint, wherever that was.
+    pub(crate) fn has_sealed(&self, caller: &Caller, id: &str, sealed: &str) -> bool {
+        match self.sealer.open(caller.principal(), sealed) {
+            Ok((Purpose::Session, kept)) => kept_session::read(&kept, id, caller).is_some(),
+            Ok(_) | Err(_) => false,
+        }
+    }
+
     /// Opens a session again of which only its client knows: that of another process with the same key, or of this one before it was restarted
     /// or the session was idle for long. `None` if the same caller has not opened it at this endpoint.
     pub(crate) fn reopen(
@@ -104,6 +113,15 @@ impl Endpoint {
         let (peer, outbox) = self.open(caller);
         peer.go_on(Arc::new(client));
         Some((peer, outbox))
+    }
+
+    /// The process in which the call waits that a modern request continues. `None` if it continues none.
+    pub(crate) fn replica_of(&self, caller: &Caller, request: &Request) -> Option<ReplicaId> {
+        let state = request.params.text("requestState")?;
+        match self.sealer.open(caller.principal(), &state).ok()? {
+            (Purpose::ParkedCall, state) => parked::replica_of(&state),
+            (Purpose::Service | Purpose::Session, _) => None,
+        }
     }
 
     /// Cancels the calls of a principal that wait for answers of its clients, because its token was withdrawn.

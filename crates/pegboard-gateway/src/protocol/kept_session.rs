@@ -12,7 +12,7 @@ use super::client::Client;
 use crate::door::Caller;
 
 /// How long a session can be gone on with after its handshake.
-const LIFETIME: Duration = Duration::from_secs(30 * 24 * 60 * 60);
+pub(crate) const LIFETIME: Duration = Duration::from_secs(30 * 24 * 60 * 60);
 
 /// The longest capabilities and description of a client that are kept, in bytes: the id is a header of every request, and proxies have limits
 /// for all headers together.

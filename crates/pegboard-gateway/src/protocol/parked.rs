@@ -2,7 +2,6 @@
 
 use std::{
     collections::HashMap,
-    hash::{BuildHasher as _, RandomState},
     panic::AssertUnwindSafe,
     sync::{Arc, Weak},
 };
@@ -16,16 +15,23 @@ use serde_json::{Map, Value, json};
 use tokio::{sync::Notify, task::AbortHandle, time::Instant};
 
 use super::{
-    client::Client, early_end::EarlyEnd, exchange::ExchangeState, limits::Limits, params::Params,
-    request_stream::Wants, rpc_errors, sealer::Purpose, service::Answer,
+    client::Client,
+    early_end::EarlyEnd,
+    exchange::ExchangeState,
+    limits::Limits,
+    params::Params,
+    request_stream::Wants,
+    rpc_errors,
+    sealer::{Purpose, ReplicaId},
+    service::Answer,
 };
 
 /// All waiting calls of an endpoint. Dropping it aborts their work.
 #[derive(Debug)]
 pub(super) struct ParkedCalls {
     calls: Mutex<HashMap<u128, Arc<ParkedCall>>>,
-    /// Tells the states of this endpoint from those of other replicas, which share the key, and of this one before a restart.
-    replica: u64,
+    /// Tells the states of this process from those of other replicas, which share the key, and of this one before a restart.
+    replica: ReplicaId,
     limits: Limits,
 }
 
@@ -43,7 +49,7 @@ pub(super) struct ParkedOrigin {
 #[derive(Debug)]
 pub(super) struct ParkedCall {
     id: u128,
-    replica: u64,
+    replica: ReplicaId,
     pub(super) shared: Arc<ExchangeState>,
     origin: ParkedOrigin,
     state: Mutex<ParkedState>,
@@ -91,10 +97,10 @@ fn digest_of(params: &Params) -> [u8; 32] {
 }
 
 impl ParkedCalls {
-    pub(super) fn new(limits: Limits) -> Self {
+    pub(super) fn new(limits: Limits, replica: ReplicaId) -> Self {
         Self {
             calls: Mutex::default(),
-            replica: RandomState::new().hash_one(()),
+            replica,
             limits,
         }
     }
@@ -266,12 +272,17 @@ fn other_replica_error() -> RpcError {
     RpcError::invalid_params(message).data(json!({"may_have_executed": true}))
 }
 
-fn parse_state(state: &[u8]) -> Option<(u64, u128, u32)> {
+/// The process in which the call of a state waits.
+pub(super) fn replica_of(state: &[u8]) -> Option<ReplicaId> {
+    parse_state(state).map(|(replica, ..)| replica)
+}
+
+fn parse_state(state: &[u8]) -> Option<(ReplicaId, u128, u32)> {
     let (replica, rest) = state.split_first_chunk()?;
     let (id, round) = rest.split_first_chunk()?;
     let round = round.try_into().ok()?;
     Some((
-        u64::from_be_bytes(*replica),
+        ReplicaId(u64::from_be_bytes(*replica)),
         u128::from_be_bytes(*id),
         u32::from_be_bytes(round),
     ))
@@ -284,7 +295,7 @@ impl ParkedCall {
         let mut state = self.state.lock();
         state.round += 1;
         state.until = Some(Instant::now() + self.limits.question_time);
-        let mut text = self.replica.to_be_bytes().to_vec();
+        let mut text = self.replica.0.to_be_bytes().to_vec();
         text.extend_from_slice(&self.id.to_be_bytes());
         text.extend_from_slice(&state.round.to_be_bytes());
         drop(state);

@@ -14,6 +14,8 @@ const MAX_TEXT: usize = 128;
 #[derive(Clone, Debug)]
 pub(crate) struct RequestInfo {
     pub(crate) tag: RequestTag,
+    /// Whether it is not sent on to another replica: it came from one, or by the socket of this machine.
+    pub(crate) stays_here: bool,
     /// `None` unless there is an access log.
     pub(crate) notes: Option<Arc<RequestNotes>>,
 }
@@ -69,6 +71,7 @@ impl Default for RequestInfo {
     fn default() -> Self {
         Self {
             tag: RequestTag::new(None),
+            stays_here: true,
             notes: None,
         }
     }

@@ -1,15 +1,15 @@
 //! [`Sealer`]: encrypts what a client keeps for us between two requests, so that it is of use only to that client's principal at
 //! that endpoint.
 
-use std::fmt;
+use std::{
+    fmt,
+    hash::{BuildHasher as _, RandomState},
+};
 
 use base64::{Engine, prelude::BASE64_URL_SAFE_NO_PAD};
 use pegboard::Principal;
 use pegboard_protocol::{RpcError, code};
-use ring::{
-    aead::{Aad, CHACHA20_POLY1305, LessSafeKey, NONCE_LEN, Nonce, UnboundKey},
-    rand::{SecureRandom, SystemRandom},
-};
+use pegboard_store::KeyRing;
 use serde_json::json;
 
 /// The limit on what is sealed. Clients keep it and send it back, and servers rarely have more than an id to remember.
@@ -26,15 +26,19 @@ pub(super) enum Purpose {
     Session = 3,
 }
 
+/// The process that something was sealed by, for as long as it lives.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct ReplicaId(pub(crate) u64);
+
 /// Encrypts and authenticates with a key of this process, or with one that several processes share.
 pub struct Sealer {
-    key: LessSafeKey,
-    random: SystemRandom,
+    ring: KeyRing,
+    replica: ReplicaId,
 }
 
 impl Sealer {
     /// The length of a key.
-    pub const KEY_LENGTH: usize = 32;
+    pub const KEY_LENGTH: usize = KeyRing::KEY_LENGTH;
 
     /// Creates a sealer with a random key. What it seals is of no use after the process has ended.
     pub fn random() -> std::io::Result<Self> {
@@ -45,13 +49,30 @@ impl Sealer {
 
     /// Creates a sealer with a key, so that several processes can open what one of them seals.
     pub fn with_key(key: &[u8; Self::KEY_LENGTH]) -> Self {
-        let Ok(key) = UnboundKey::new(&CHACHA20_POLY1305, key) else {
-            unreachable!("the key has the length that the algorithm wants")
-        };
+        Self::with_keys(key, None)
+    }
+
+    /// Creates a sealer with a key that also opens what was sealed with another one, before the key was changed.
+    pub fn with_keys(key: &[u8; Self::KEY_LENGTH], previous: Option<&[u8; Self::KEY_LENGTH]>) -> Self {
         Self {
-            key: LessSafeKey::new(key),
-            random: SystemRandom::new(),
+            ring: KeyRing::new(key, previous),
+            replica: ReplicaId(RandomState::new().hash_one(())),
         }
+    }
+
+    /// This process.
+    pub(crate) fn replica(&self) -> ReplicaId {
+        self.replica
+    }
+
+    /// Encrypts `bytes`. They are opened with the same context only. `None` if the system has no random numbers.
+    pub(crate) fn seal(&self, context: &[u8], bytes: &[u8]) -> Option<Vec<u8>> {
+        self.ring.seal(context, bytes)
+    }
+
+    /// Opens what [`Sealer::seal`] returned for the same context.
+    pub(crate) fn open(&self, context: &[u8], sealed: &[u8]) -> Option<Vec<u8>> {
+        self.ring.open(context, sealed)
     }
 }
 
@@ -80,18 +101,11 @@ impl EndpointSealer {
             let message = format!("the request state has more than {MAX_SEALED} bytes");
             return Err(RpcError::new(code::INTERNAL_ERROR, message));
         }
-        let failed = |_| RpcError::new(code::INTERNAL_ERROR, "the request state cannot be encrypted");
-        let mut nonce = [0; NONCE_LEN];
-        self.sealer.random.fill(&mut nonce).map_err(failed)?;
-        let mut sealed = Vec::with_capacity(NONCE_LEN + 1 + bytes.len() + CHACHA20_POLY1305.tag_len());
-        sealed.push(purpose as u8);
-        sealed.extend_from_slice(bytes);
-        let nonce_value = Nonce::assume_unique_for_key(nonce);
-        self.sealer
-            .key
-            .seal_in_place_append_tag(nonce_value, Aad::from(self.context(principal)), &mut sealed)
-            .map_err(failed)?;
-        sealed.splice(0..0, nonce);
+        let plain = [&[purpose as u8], bytes].concat();
+        let sealed = self
+            .sealer
+            .seal(&self.context(principal), &plain)
+            .ok_or_else(|| RpcError::new(code::INTERNAL_ERROR, "the request state cannot be encrypted"))?;
         Ok(BASE64_URL_SAFE_NO_PAD.encode(sealed))
     }
 
@@ -107,15 +121,11 @@ impl EndpointSealer {
         if text.len() > (MAX_SEALED + 64).div_ceil(3) * 4 {
             return Err(refused());
         }
-        let mut sealed = BASE64_URL_SAFE_NO_PAD.decode(text).map_err(|_| refused())?;
-        let (nonce, sealed) = sealed.split_at_mut_checked(NONCE_LEN).ok_or_else(refused)?;
-        let nonce = Nonce::try_assume_unique_for_key(nonce).map_err(|_| refused())?;
-        let context = Aad::from(self.context(principal));
+        let sealed = BASE64_URL_SAFE_NO_PAD.decode(text).map_err(|_| refused())?;
         let opened = self
             .sealer
-            .key
-            .open_in_place(nonce, context, sealed)
-            .map_err(|_| refused())?;
+            .open(&self.context(principal), &sealed)
+            .ok_or_else(refused)?;
         let (purpose, bytes) = opened.split_first().ok_or_else(refused)?;
         let purpose = match purpose {
             1 => Purpose::ParkedCall,
@@ -173,6 +183,17 @@ mod tests {
             let error = sealer.open(principal, &sealed).unwrap_err();
             assert_eq!(error.code, code::INVALID_PARAMS, "{sealer:?} {principal:?}");
         }
+    }
+
+    #[test]
+    fn a_key_can_be_changed_in_two_steps() {
+        let (old, new) = (Sealer::with_key(&[1; 32]), Sealer::with_keys(&[2; 32], Some(&[1; 32])));
+        let (of_old, of_new) = (old.seal(b"x", b"a").unwrap(), new.seal(b"x", b"b").unwrap());
+        assert_eq!(new.open(b"x", &of_old).as_deref(), Some(&b"a"[..]));
+        assert_eq!(new.open(b"x", &of_new).as_deref(), Some(&b"b"[..]));
+        assert_eq!(old.open(b"x", &of_new), None);
+        assert_eq!(new.open(b"y", &of_old), None, "another context");
+        assert_eq!(Sealer::with_key(&[2; 32]).open(b"x", &of_old), None);
     }
 
     #[test]

@@ -18,7 +18,7 @@ impl Gateway {
 
     /// Configures a gateway as [`Gateway::for_board`] does, with a sealer of its own. Gateways with the same key and config can stand behind
     /// one load balancer: each of them goes on with a modern request that another one has begun.
-    pub fn for_board_with(board: Pegboard, sealer: Sealer) -> GatewayBuilder {
+    pub fn for_board_with(board: Pegboard, sealer: impl Into<Arc<Sealer>>) -> GatewayBuilder {
         let tokens = board.caller_tokens();
         let endpoints = BoardEndpoints::new(board, sealer);
         let (links, options) = (endpoints.sign_in_links(), endpoints.options());

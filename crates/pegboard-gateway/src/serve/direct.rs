@@ -28,7 +28,7 @@ use tokio_util::sync::CancellationToken;
 use super::{
     activity::Activity,
     halt::Halt,
-    listeners::ConnectedClient,
+    listeners::{Arrival, ConnectedClient},
     request_id,
     routes::Route,
     site::{Admission, Site, stopping},
@@ -272,7 +272,9 @@ impl<S: AsyncRead + AsyncWrite + Unpin> DirectConnection<S> {
 
     /// What the log knows of a request.
     fn info_of(&self, next: &Next) -> RequestInfo {
-        request_id::read(&self.head_of(next).headers)
+        let mut info = request_id::read(&self.head_of(next).headers);
+        info.stays_here = self.client.arrival != Arrival::Network;
+        info
     }
 
     /// Begins the entry of a request in the access log, if there is one.

@@ -36,6 +36,7 @@ use crate::{
     door::{AuthError, Authenticator, Caller, Door, Owner, ResourceServer, SiteCheck, Token, Tokens},
     endpoints::BoardOptions,
     protocol::{Endpoint, Limits as EndpointLimits, Sealer, Service},
+    replicas::Replicas,
     sign_in::{PageAddress, SignInLinks},
     wire::{AccessLog, BodyLimit, Endpoints, HttpResponse, HttpWire, Limits, LinesWire, SseWire, WebSocketWire},
 };
@@ -83,6 +84,7 @@ pub struct GatewayBuilder {
     access_log: Option<Arc<dyn AccessLog>>,
     sign_in_links: SignInLinks,
     browsers: BrowserSessions,
+    replicas: Option<Replicas>,
 }
 
 /// Why a gateway cannot serve.
@@ -168,6 +170,7 @@ impl Gateway {
             biased;
             () = served => {}
             () = self.site.watch_expiry() => {}
+            () = stay_registered(self.site.replicas.as_ref()) => {}
         }
         Ok(())
     }
@@ -245,6 +248,14 @@ impl Gateway {
     }
 }
 
+/// Says to the other replicas that this one is there, for ever.
+async fn stay_registered(replicas: Option<&Replicas>) {
+    if let Some(replicas) = replicas {
+        replicas.keep_registered().await;
+    }
+    std::future::pending().await
+}
+
 impl DoorSettings {
     fn door(&self) -> Door {
         let url = self.public_url.as_deref().and_then(|url| Url::parse(url).ok());
@@ -318,6 +329,7 @@ impl GatewayBuilder {
             access_log: None,
             sign_in_links: SignInLinks::default(),
             browsers: BrowserSessions::default(),
+            replicas: None,
         }
     }
 
@@ -463,6 +475,12 @@ impl GatewayBuilder {
         self
     }
 
+    /// Serves together with other processes, which find the sessions and questions of each other's clients.
+    pub fn replicas(mut self, replicas: Replicas) -> Self {
+        self.replicas = Some(replicas);
+        self
+    }
+
     /// Sets the limit on open connections; further ones wait. 12,000 by default.
     pub fn max_connections(mut self, max: usize) -> Self {
         self.listen.connections = max;
@@ -558,7 +576,7 @@ impl GatewayBuilder {
             door: ArcSwap::from_pointee(settings.door()),
             authenticator: self.authenticator,
             endpoints: self.endpoints,
-            http: HttpWire::new(self.wire, bodies.clone()),
+            http: HttpWire::new(self.wire, bodies.clone(), self.replicas.clone()),
             sse: SseWire::new(self.wire.sessions, bodies.clone()),
             websocket: WebSocketWire::new(self.wire.sessions, self.wire.body, bodies.clone()),
             lines: LinesWire::new(self.wire.sessions, bodies),
@@ -574,6 +592,7 @@ impl GatewayBuilder {
             tokens_changed: watch::Sender::new(()),
             sign_in_links: self.sign_in_links,
             browsers: self.browsers,
+            replicas: self.replicas,
         };
         let address = settings.page_address(self.tls.is_some());
         site.sign_in_links.set_address(address);

@@ -49,7 +49,16 @@ pub(super) async fn serve(
         let permits = Arc::new(Semaphore::new(limits.connections));
         accepting.spawn(accept(listener, site.clone(), permits, closing.clone()));
     }
+    if let Some(listener) = listeners.replicas {
+        // Its own permits, so that replicas get in however many clients there are.
+        let permits = Arc::new(Semaphore::new(limits.connections));
+        accepting.spawn(accept(listener, site.clone(), permits, closing.clone()));
+    }
     shutdown.await;
+    if let Some(replicas) = &site.replicas {
+        // Others go on with its sessions. The store has a limit on time.
+        replicas.leave().await;
+    }
     closing.cancel();
     site.begin_to_stop();
     if timeout(limits.drain, drain(&mut accepting, site)).await.is_err() {

@@ -15,6 +15,7 @@ pub struct Listeners {
     pub(super) tcp: Vec<TcpListener>,
     #[cfg(unix)]
     pub(super) local: Vec<LocalListener>,
+    pub(super) replicas: Option<ReplicaListener>,
 }
 
 impl From<Vec<TcpListener>> for Listeners {
@@ -24,6 +25,14 @@ impl From<Vec<TcpListener>> for Listeners {
 }
 
 impl Listeners {
+    /// Adds the listener for the other [replicas](crate::Replicas) of the gateway. Only requests that are sealed with the key of the replicas are
+    /// taken there. It speaks HTTP without TLS, and what it answers is not sealed: let only replicas reach it.
+    #[must_use]
+    pub fn replicas(mut self, listener: TcpListener) -> Self {
+        self.replicas = Some(ReplicaListener(listener));
+        self
+    }
+
     /// Adds a Unix socket for the processes of the user `uid`. Connections of other users, and of servers that this program has started, are
     /// closed at once.
     ///
@@ -34,6 +43,19 @@ impl Listeners {
     pub fn local(mut self, listener: tokio::net::UnixListener, uid: u32) -> Self {
         self.local.push(LocalListener { listener, uid });
         self
+    }
+}
+
+/// What other replicas of the gateway connect to.
+#[derive(Debug)]
+pub(super) struct ReplicaListener(TcpListener);
+
+impl Accept for ReplicaListener {
+    type Stream = TcpStream;
+
+    async fn accept(&self) -> io::Result<Option<(TcpStream, Arrival)>> {
+        let accepted = Accept::accept(&self.0).await?;
+        Ok(accepted.map(|(stream, _)| (stream, Arrival::Replica)))
     }
 }
 
@@ -52,6 +74,8 @@ pub(super) enum Arrival {
     Local(u32),
     /// A server of another program of that user, which may have a sandbox.
     LocalServer,
+    /// The listener for other replicas of the gateway, or whoever else has found it.
+    Replica,
 }
 
 impl Arrival {
@@ -59,7 +83,7 @@ impl Arrival {
     pub(super) fn process(self) -> Option<u32> {
         match self {
             Self::Local(pid) => Some(pid),
-            Self::Network | Self::LocalServer => None,
+            Self::Network | Self::LocalServer | Self::Replica => None,
         }
     }
 }

@@ -2,6 +2,8 @@
 
 use std::sync::{Arc, OnceLock, Weak};
 
+use crate::replicas::{ReplicaCounts, Replicas};
+
 use super::{
     halt::Halt,
     site::Site,
@@ -38,6 +40,8 @@ pub struct GatewayMetrics {
     pub undelivered: u64,
     /// The records of the access log that were lost.
     pub access_log_lost: u64,
+    /// What it has done together with other replicas; `None` if it has none.
+    pub replicas: Option<ReplicaCounts>,
 }
 
 /// What a gateway may have open at once.
@@ -72,6 +76,10 @@ impl Monitor {
                 .as_ref()
                 .and_then(|site| site.access_log.as_ref())
                 .map_or(0, |log| log.lost()),
+            replicas: site
+                .as_ref()
+                .and_then(|site| site.replicas.as_ref())
+                .map(Replicas::counts),
         }
     }
 

@@ -18,6 +18,7 @@ pub(super) fn read(headers: &HeaderMap) -> RequestInfo {
     let tag = RequestTag::new(id.map(HeaderValue::as_bytes));
     RequestInfo {
         tag: tag.within(span_in_headers(headers).as_ref()),
+        stays_here: false,
         notes: None,
     }
 }

@@ -39,6 +39,7 @@ use crate::{
         self, AuthResult, Authenticator, Caller, Door, Origin, Rejection, RevocationWatch, Scope, TcpPeer, TokenFault,
     },
     protocol::{Endpoint, RequestInfo},
+    replicas::{Envelope, ForwardedHead, NotOpened, OTHER_REPLICA, PROOF, REFUSED, Replicas, STALE},
     sign_in::SignInLinks,
     wire::{
         AccessEntry, AccessLog, AnswersCall, CountedBody, Endpoints, HttpResponse, HttpWire, LinesWire, NoEndpoint,
@@ -55,6 +56,10 @@ const DOOR_CHANGE: Duration = Duration::from_secs(1);
 /// The address of a client, an extension of its requests if there is an access log.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct ClientAddress(pub(super) SocketAddr);
+
+/// An extension of requests that another replica has sent here.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct FromReplica;
 
 /// Why a request is waited for no longer.
 enum Abort {
@@ -109,6 +114,8 @@ pub(super) struct Site {
     pub(super) tokens_changed: watch::Sender<()>,
     pub(super) sign_in_links: SignInLinks,
     pub(super) browsers: BrowserSessions,
+    /// The other processes of the gateway; `None` if it has none.
+    pub(super) replicas: Option<Replicas>,
 }
 
 impl Site {
@@ -167,15 +174,46 @@ impl Site {
         }
     }
 
+    /// Handles a request that another replica has sent, if it proves that.
+    async fn handle_of_replica<B>(&self, replicas: &Replicas, request: Request<B>) -> HttpResponse
+    where
+        B: Body<Data = Bytes> + Send + Unpin + 'static,
+        B::Error: Into<axum::BoxError>,
+    {
+        let Some(sealed) = self.http.read_sealed(request.into_body()).await else {
+            return problem(StatusCode::BAD_REQUEST, "the request did not come whole");
+        };
+        let (mut response, proof) = match replicas.open(&sealed) {
+            Ok(Envelope { mut request, proof }) => {
+                drop(sealed);
+                request.extensions_mut().insert(FromReplica);
+                let request = request.map(axum::body::Body::from);
+                (Box::pin(self.handle(request, Arrival::Network)).await, proof)
+            }
+            Err(NotOpened::OtherReplica(proof)) => (refuse_of_replica(OTHER_REPLICA), proof),
+            Err(NotOpened::Stale(proof)) => (refuse_of_replica(STALE), proof),
+            Err(NotOpened::Unknown) => return not_for_clients(),
+        };
+        response.headers_mut().insert(PROOF, proof);
+        response
+    }
+
     /// Handles a request, and counts it.
     pub(super) async fn handle<B>(&self, request: Request<B>, arrival: Arrival) -> HttpResponse
     where
         B: Body<Data = Bytes> + Send + Unpin + 'static,
         B::Error: Into<axum::BoxError>,
     {
+        if arrival == Arrival::Replica {
+            return match &self.replicas {
+                Some(replicas) if *request.method() == Method::POST => self.handle_of_replica(replicas, request).await,
+                _ => not_for_clients(),
+            };
+        }
         let label = PathLabel::from_path(request.uri().path());
         let (parts, body) = request.into_parts();
         let mut info = request_id::read(&parts.headers);
+        info.stays_here = arrival != Arrival::Network || parts.extensions.get::<FromReplica>().is_some();
         let address = parts.extensions.get::<ClientAddress>().map(|address| address.0);
         let mut access = self.begin_access(&mut info, &parts, (arrival, address));
         let body = CountedBody::new(body, access.as_ref().map(|access| access.received().clone()));
@@ -212,7 +250,7 @@ impl Site {
         let peer = match (arrival, address) {
             (Arrival::Local(process), _) => Some(Peer::Process(process)),
             (Arrival::LocalServer, _) => Some(Peer::Process(0)),
-            (Arrival::Network, address) => address.map(Peer::Address),
+            (Arrival::Network | Arrival::Replica, address) => address.map(Peer::Address),
         };
         Some(AccessEntry::begin(log, info, parts, peer))
     }
@@ -234,7 +272,7 @@ impl Site {
                 .and_then(|endpoint| Ok((endpoint, self.enter(&Method::POST)?)))
             {
                 Ok((endpoint, permit)) => {
-                    let handled = self.http.handle_message(info, &endpoint, caller, &parts.headers, body);
+                    let handled = self.http.handle_message(info, &endpoint, caller, head_of(parts), body);
                     hold(permit, handled.await)
                 }
                 Err(refusal) => *refusal,
@@ -289,6 +327,9 @@ impl Site {
 
     /// Decides about a request by its head: whether its origin is allowed, and whose it is. Also responds to requests that need no caller.
     pub(super) async fn admit(&self, parts: &Parts, arrival: Arrival) -> Result<Admission, Box<HttpResponse>> {
+        if arrival == Arrival::Replica {
+            return Err(Box::new(not_for_clients()));
+        }
         if is_too_long(parts) {
             self.traffic.count_rejection(TOO_LONG);
             let detail = "the head of the request is longer than 64 KiB";
@@ -449,7 +490,7 @@ impl Site {
         match arrival {
             // A process of the same user, and none of a server.
             Arrival::Local(_) => Ok(self.door.load().tokens.authenticate_local(&parts.headers)),
-            Arrival::LocalServer => Err(Rejection::NotOwner),
+            Arrival::LocalServer | Arrival::Replica => Err(Rejection::NotOwner),
             Arrival::Network => self.authenticate_by_token(parts).await,
         }
     }
@@ -586,9 +627,7 @@ impl Site {
                     Ok(permit) => permit,
                     Err(refusal) => return *refusal,
                 };
-                let handled = self
-                    .http
-                    .handle(info, &parts.method, &endpoint, &caller, &parts.headers, body);
+                let handled = self.http.handle(info, &endpoint, &caller, head_of(&parts), body);
                 hold(permit, handled.await)
             }
             Route::Sse(target) => match self.endpoint(target, &caller) {
@@ -669,6 +708,28 @@ impl Site {
 /// The response to a request of which nothing has run, and for which there is no time any more.
 pub(super) fn stopping() -> HttpResponse {
     problem(StatusCode::SERVICE_UNAVAILABLE, "the server stops; try again later")
+}
+
+/// The response to what is no request of a replica.
+fn not_for_clients() -> HttpResponse {
+    let detail = "this address is for the replicas of the gateway, which share its state_key";
+    problem(StatusCode::NOT_FOUND, detail)
+}
+
+/// The response to a request of a replica that is not taken.
+fn refuse_of_replica(why: HeaderValue) -> HttpResponse {
+    let mut response = empty(StatusCode::CONFLICT);
+    response.headers_mut().insert(REFUSED, why);
+    response
+}
+
+/// The head of a request as another replica would get it.
+fn head_of(parts: &Parts) -> ForwardedHead<'_> {
+    ForwardedHead {
+        method: &parts.method,
+        uri: &parts.uri,
+        headers: &parts.headers,
+    }
 }
 
 /// The response, which holds the place of its request among those in flight until it was sent.

@@ -20,6 +20,9 @@ const UNIT: usize = 64 * 1024;
 /// How much of a declared length is allocated before it arrives. Beyond that a buffer doubles.
 const AHEAD: usize = 4 * UNIT;
 
+/// What a sealed request has besides its body: a head of at most 64 KiB, in base64.
+const SEALED_HEAD: usize = 128 * 1024;
+
 /// The limit on all long bodies together: 256 MiB.
 const ALL_UNITS: usize = 256 * 1024 * 1024 / UNIT;
 
@@ -83,6 +86,28 @@ impl BodyLimit {
             Ok(outcome) => outcome,
             Err(_) => Err(BodyError::Late),
         }
+    }
+
+    /// Reads a request that another replica has sealed: a body, and a head that may be as long as that of a client.
+    pub(super) async fn read_sealed<B>(&self, body: B) -> Result<Bytes, BodyError>
+    where
+        B: Body<Data = Bytes>,
+    {
+        let limit = self.one + SEALED_HEAD;
+        let mut body = std::pin::pin!(body);
+        let read = async {
+            let mut whole = BytesMut::new();
+            while let Some(part) = next(body.as_mut()).await? {
+                if whole.len() + part.len() > limit {
+                    return Err(BodyError::TooLong(limit));
+                }
+                whole.extend_from_slice(&part);
+            }
+            Ok(whole.freeze())
+        };
+        tokio::time::timeout(BODY_TIME, read)
+            .await
+            .unwrap_or(Err(BodyError::Late))
     }
 
     /// Checks the type and the length of a JSON body.

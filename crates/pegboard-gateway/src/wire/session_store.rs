@@ -39,6 +39,9 @@ pub(super) trait SessionStore: fmt::Debug + Send + Sync {
     /// Whether the client has ended the session with this id, as far as that is known.
     fn is_over(&self, id: SecretId) -> bool;
 
+    /// Notes that the client has ended the session with this id, at another replica.
+    fn note_over(&self, id: SecretId);
+
     /// Ends a session of this caller at this endpoint. Returns `false` if there is none.
     fn end(&self, id: SecretId, caller: &Caller, endpoint: &Arc<Endpoint>) -> bool;
 

@@ -103,7 +103,7 @@ impl Sessions {
     }
 
     /// Notes ids that are of no use any more, although their clients keep them.
-    fn note_over(&self, ids: impl IntoIterator<Item = SecretId>) {
+    fn note_all_over(&self, ids: impl IntoIterator<Item = SecretId>) {
         let mut over = self.over.lock();
         for id in ids {
             if over.len() >= MAX_OVER {
@@ -126,7 +126,7 @@ impl Sessions {
         drop(open);
         // One that was idle goes on when its client comes back.
         let withdrawn = idle.iter().filter(|(_, session)| session.ends_with_token());
-        self.note_over(withdrawn.map(|(id, _)| *id));
+        self.note_all_over(withdrawn.map(|(id, _)| *id));
         idle.iter().for_each(|(_, session)| session.end());
         others.iter().for_each(|session| session.sweep());
     }
@@ -174,6 +174,10 @@ impl SessionStore for Sessions {
         self.over.lock().contains(&id)
     }
 
+    fn note_over(&self, id: SecretId) {
+        self.note_all_over([id]);
+    }
+
     fn enter(&self, id: SecretId, caller: &Caller, endpoint: &Arc<Endpoint>) -> Option<InUse> {
         let open = self.open.read();
         let session = open.get(&id).filter(|session| session.belongs_to(caller, endpoint))?;
@@ -190,7 +194,7 @@ impl SessionStore for Sessions {
         }
         let session = open.remove(&id);
         drop(open);
-        self.note_over([id]);
+        self.note_all_over([id]);
         if let Some(session) = session {
             session.end();
         }
@@ -208,7 +212,7 @@ impl SessionStore for Sessions {
         let mut open = self.open.write();
         let revoked: Vec<_> = open.extract_if(|_, session| session.ends_with_token()).collect();
         drop(open);
-        self.note_over(revoked.iter().map(|(id, _)| *id));
+        self.note_all_over(revoked.iter().map(|(id, _)| *id));
         revoked.iter().for_each(|(_, session)| session.end());
     }
 

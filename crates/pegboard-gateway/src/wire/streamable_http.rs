@@ -3,6 +3,7 @@
 
 mod answer;
 mod batch;
+mod elsewhere;
 mod headers;
 
 use std::{sync::Arc, time::Duration};
@@ -26,6 +27,7 @@ use super::{
 use crate::{
     door::Caller,
     protocol::{Broken, Endpoint, Incoming, Message, Request, RequestInfo, RpcError, RunStep, Wire, parse},
+    replicas::{ForwardedHead, Replicas},
 };
 use answer::{Refusal, receive, refuse};
 use headers::{LAST_EVENT_ID, SESSION_ID};
@@ -48,6 +50,8 @@ pub(crate) struct Limits {
 pub(crate) struct HttpWire {
     bodies: BodyLimit,
     sessions: Arc<dyn SessionStore>,
+    /// The other processes of the gateway; `None` if it has none.
+    replicas: Option<Replicas>,
 }
 
 /// A request to one endpoint.
@@ -56,11 +60,23 @@ struct Visit<'a> {
     info: &'a RequestInfo,
     endpoint: &'a Arc<Endpoint>,
     caller: &'a Caller,
+    head: ForwardedHead<'a>,
     headers: &'a HeaderMap,
     accepts: Accepts,
 }
 
 impl<'a> Visit<'a> {
+    fn new(info: &'a RequestInfo, endpoint: &'a Arc<Endpoint>, caller: &'a Caller, head: ForwardedHead<'a>) -> Self {
+        Self {
+            info,
+            endpoint,
+            caller,
+            head,
+            headers: head.headers,
+            accepts: Accepts::parse(head.headers),
+        }
+    }
+
     /// How the request came.
     fn wire(self) -> Wire<'a> {
         Wire::Http {
@@ -72,10 +88,11 @@ impl<'a> Visit<'a> {
 }
 
 impl HttpWire {
-    pub(crate) fn new(limits: Limits, bodies: BodyLimit) -> Self {
+    pub(crate) fn new(limits: Limits, bodies: BodyLimit, replicas: Option<Replicas>) -> Self {
         Self {
             bodies,
             sessions: Sessions::new(limits.sessions, limits.session_idle, limits.linger),
+            replicas,
         }
     }
 
@@ -83,26 +100,25 @@ impl HttpWire {
     pub(crate) async fn handle<B>(
         &self,
         info: &RequestInfo,
-        method: &Method,
         endpoint: &Arc<Endpoint>,
         caller: &Caller,
-        headers: &HeaderMap,
+        head: ForwardedHead<'_>,
         body: B,
     ) -> HttpResponse
     where
         B: Body<Data = Bytes>,
     {
-        let visit = Visit {
-            info,
-            endpoint,
-            caller,
-            headers,
-            accepts: Accepts::parse(headers),
-        };
-        match *method {
+        let visit = Visit::new(info, endpoint, caller, head);
+        match *head.method {
             Method::POST => self.post(visit, body).await,
-            Method::GET => self.get(visit),
-            Method::DELETE => self.delete(visit),
+            Method::GET => match self.answer_elsewhere(visit).await {
+                Some(response) => response,
+                None => self.get(visit),
+            },
+            Method::DELETE => match self.answer_elsewhere(visit).await {
+                Some(response) => response,
+                None => self.delete(visit).await,
+            },
             _ => method_not_allowed("GET, POST, DELETE", "send messages with POST"),
         }
     }
@@ -119,24 +135,26 @@ impl HttpWire {
         info: &RequestInfo,
         endpoint: &Arc<Endpoint>,
         caller: &Caller,
-        headers: &HeaderMap,
+        head: ForwardedHead<'_>,
         body: Bytes,
     ) -> HttpResponse {
-        let visit = Visit {
-            info,
-            endpoint,
-            caller,
-            headers,
-            accepts: Accepts::parse(headers),
-        };
+        let visit = Visit::new(info, endpoint, caller, head);
         if let Some(refused) = visit.accepts.refuse_post() {
             return refused;
         }
-        let checked = self.bodies.check(headers, body.len());
+        let checked = self.bodies.check(visit.headers, body.len());
         match checked.and_then(|()| self.bodies.hold(caller.principal.as_ref(), body)) {
             Ok(bytes) => self.handle_body(visit, bytes).await,
             Err(error) => error.response(),
         }
+    }
+
+    /// Reads a request that another replica has sealed. `None` if it did not come whole or in time.
+    pub(crate) async fn read_sealed<B>(&self, body: B) -> Option<Bytes>
+    where
+        B: Body<Data = Bytes>,
+    {
+        self.bodies.read_sealed(body).await.ok()
     }
 
     /// Ends the streams on which clients only listen. Requests in flight go on.
@@ -177,7 +195,16 @@ impl HttpWire {
     }
 
     async fn handle_body(&self, visit: Visit<'_>, bytes: Bytes) -> HttpResponse {
-        match parse(&bytes) {
+        let incoming = parse(&bytes);
+        if let Some(replicas) = self.replicas.as_ref().filter(|_| !visit.info.stays_here)
+            && let Ok(incoming) = &incoming
+        {
+            // Boxed, so that requests of a gateway without replicas do not carry its size.
+            if let Some(response) = Box::pin(self.forward_message(replicas, visit, incoming, &bytes)).await {
+                return response;
+            }
+        }
+        match incoming {
             Ok(Incoming::One(Message::Request(request))) => self.request(visit, request).await,
             Ok(Incoming::One(message)) => match self.session_if_any(visit) {
                 Ok(Some(session)) => {
@@ -240,6 +267,9 @@ impl HttpWire {
         let opened = self.sessions.open(visit.endpoint, visit.caller, (peer.clone(), outbox));
         let secret = opened.map_err(not_opened)?;
         let sealed = visit.endpoint.seal_session(&peer, &secret.text());
+        if let (Some(replicas), Some(_)) = (&self.replicas, &sealed) {
+            Box::pin(replicas.note_session(&secret.text())).await;
+        }
         if let Some(session) = self.sessions.enter(secret, visit.caller, visit.endpoint) {
             session.0.set_sealed(sealed.as_deref());
         }
@@ -282,7 +312,7 @@ impl HttpWire {
         response
     }
 
-    fn delete(&self, visit: Visit<'_>) -> HttpResponse {
+    async fn delete(&self, visit: Visit<'_>) -> HttpResponse {
         let Some(id) = visit.headers.get(SESSION_ID) else {
             return method_not_allowed("POST", "only POST works without a session");
         };
@@ -290,7 +320,13 @@ impl HttpWire {
         // One that is known only to its client is noted as ended too.
         let session = id.and_then(|id| self.enter(id, visit).ok());
         drop(session);
-        if id.is_some_and(|id| self.sessions.end(id.secret, visit.caller, visit.endpoint)) {
+        if let Some(id) = id.filter(|id| self.sessions.end(id.secret, visit.caller, visit.endpoint)) {
+            if let Some(replicas) = &self.replicas
+                && let Err(error) = Box::pin(replicas.note_end_of_session(&id.secret.text())).await
+            {
+                let detail = format!("the session has ended here, and other replicas do not know that: {error}");
+                return problem(StatusCode::SERVICE_UNAVAILABLE, &detail);
+            }
             response::empty(StatusCode::NO_CONTENT)
         } else {
             problem(StatusCode::NOT_FOUND, NO_SESSION)

@@ -38,6 +38,7 @@ fn through(proxy: &str, target: &Target) -> Client {
         settings().tls,
         Resolver { pinned: None },
         Duration::from_secs(10),
+        true,
     );
     connector.set_proxy(
         Matcher::builder()
@@ -262,7 +263,7 @@ async fn a_socks_proxy_is_asked_for_an_address_that_is_given() {
     let resolver = Resolver {
         pinned: Some(Arc::new(pinned)),
     };
-    let mut connector = Connector::new(&target, settings().tls, resolver, Duration::from_secs(10));
+    let mut connector = Connector::new(&target, settings().tls, resolver, Duration::from_secs(10), true);
     let proxy = format!("socks5://{}", listener.local_addr().unwrap());
     connector.set_proxy(Matcher::builder().all(proxy).build().intercept(&target.absolute));
     let serving = async {

@@ -23,7 +23,9 @@ use super::{
 };
 use crate::{
     audit::AuditLog,
-    call::{Approvals, Approver, CallJournal, CallMemories, Embedder, Embeddings, Journal, UsageByPrincipal},
+    call::{
+        Approvals, Approver, CallJournal, CallMemories, Embedder, Embeddings, Journal, SharedRates, UsageByPrincipal,
+    },
     event::EventSender,
     metrics::{BoardCounters, MetricLabels},
     pin::PinStore,
@@ -62,6 +64,7 @@ pub struct Builder {
     #[cfg(feature = "oauth")]
     tokens: TokenFolder,
     journal: Journal,
+    shared_rates: Option<Arc<dyn SharedRates>>,
     telemetry: Option<Arc<dyn Telemetry>>,
     metric_labels: MetricLabels,
     keeps_stdout: bool,
@@ -90,6 +93,7 @@ impl Pegboard {
             #[cfg(feature = "oauth")]
             tokens: TokenFolder::default(),
             journal: Journal::default(),
+            shared_rates: None,
             telemetry: None,
             metric_labels: MetricLabels::default(),
         }
@@ -236,6 +240,12 @@ impl Builder {
     /// Sets the journal of calls in flight, by which a program can tell after a crash which calls may have run.
     pub fn journal(mut self, journal: impl CallJournal) -> Self {
         self.journal = Journal::new(journal);
+        self
+    }
+
+    /// Counts the rates of principals together with other processes.
+    pub fn shared_rates(mut self, rates: impl SharedRates + 'static) -> Self {
+        self.shared_rates = Some(Arc::new(rates));
         self
     }
 
@@ -471,7 +481,7 @@ impl Builder {
                 telemetry: self.telemetry,
                 snapshots: Arc::default(),
                 compiled_schemas: Arc::default(),
-                usage: UsageByPrincipal::default(),
+                usage: UsageByPrincipal::new(self.shared_rates),
                 memories: CallMemories::default(),
                 naming: Mutex::new(self.config.naming),
             },

@@ -8,7 +8,7 @@ use pegboard_config::ToolPolicy;
 use pegboard_tools::args::Arguments;
 
 /// Admits a call within its limits. Returns the key under which its outcome is to be reported, if repeated calls are limited.
-pub(super) fn admit(context: &CallContext<'_>, arguments: &Arguments) -> Result<Option<RepeatKey>, Denied> {
+pub(super) async fn admit(context: &CallContext<'_>, arguments: &Arguments) -> Result<Option<RepeatKey>, Denied> {
     let (view, policy) = (context.view, &context.config.policy);
     let (server, tool) = (context.server().name(), &context.tool().name);
     let has_own_limit = |tool: &ToolPolicy| tool.rate.is_some() || tool.loop_limit.is_some();
@@ -26,9 +26,7 @@ pub(super) fn admit(context: &CallContext<'_>, arguments: &Arguments) -> Result<
                 .rate
                 .map(|rate| (Limited::Tool(server.clone(), tool.clone()), rate)),
         ];
-        view.usage
-            .rates
-            .spend(limited, Instant::now(), || context.tool_name().into_owned())?;
+        view.usage.spend(limited, || context.tool_name().into_owned()).await?;
     }
     match of_tool.loop_limit.unwrap_or(policy.loop_limit) {
         0 => Ok(None),

@@ -2,6 +2,7 @@
 
 use std::{
     collections::HashMap,
+    fmt,
     sync::{
         Arc,
         atomic::{AtomicUsize, Ordering},
@@ -11,9 +12,14 @@ use std::{
 
 use tokio::time::Instant;
 
-use super::rates::RateBuckets;
+use super::{
+    rates::{Limited, RateBuckets},
+    shared_rates::{SharedBuckets, SharedRates},
+    verdict::Denied,
+};
 use pegboard_base::caller::Principal;
 use pegboard_base::sync::Mutex;
+use pegboard_config::Rate;
 use pegboard_tools::outcome::{Advice, Failure, Kind};
 
 /// When a call that was one too many may be made again. A call of the same owner must end first, and when that is cannot be known.
@@ -27,10 +33,25 @@ const MAX_SPENT: usize = 4096;
 #[derive(Debug, Default)]
 pub(crate) struct OwnerUsage {
     in_flight: AtomicUsize,
-    pub(super) rates: RateBuckets,
+    rates: RateBuckets,
+    /// Counts in place of `rates`, for several processes together.
+    shared: Option<SharedBuckets>,
 }
 
 impl OwnerUsage {
+    /// Takes a token of every bucket. `tool` is the name of the called tool, for the refusal.
+    pub(super) async fn spend<const N: usize>(
+        &self,
+        limited: [Option<(Limited, Rate)>; N],
+        tool: impl FnOnce() -> String,
+    ) -> Result<(), Denied> {
+        match &self.shared {
+            None => self.rates.spend(limited, Instant::now(), tool),
+            // Boxed, because few boards share their rates and every call would pay for the space.
+            Some(shared) => Box::pin(shared.spend(limited.into_iter().flatten(), tool)).await,
+        }
+    }
+
     /// Counts a call in flight, or refuses it if the owner has `most` of them.
     pub(super) fn begin(self: &Arc<Self>, most: usize) -> Result<InFlightSlot, Failure> {
         let more = |now: usize| (now < most).then_some(now + 1);
@@ -67,8 +88,11 @@ impl Drop for InFlightSlot {
 
 /// What the principals of a board use of their limits. It outlives their views for as long as a rate is spent, because a client may have a view
 /// for each request.
-#[derive(Debug, Default)]
-pub(crate) struct UsageByPrincipal(Mutex<KnownUsage>);
+#[derive(Default)]
+pub(crate) struct UsageByPrincipal {
+    known: Mutex<KnownUsage>,
+    shared: Option<Arc<dyn SharedRates>>,
+}
 
 #[derive(Debug, Default)]
 struct KnownUsage {
@@ -78,19 +102,46 @@ struct KnownUsage {
 }
 
 impl UsageByPrincipal {
+    /// The usage of principals whose rates are counted for several processes together, if `shared` is there.
+    pub(crate) fn new(shared: Option<Arc<dyn SharedRates>>) -> Self {
+        Self {
+            known: Mutex::default(),
+            shared,
+        }
+    }
+
     /// What a principal uses; for `None` a usage of its own.
     pub(crate) fn get_or_insert(&self, principal: Option<&Principal>) -> Arc<OwnerUsage> {
         let Some(principal) = principal else {
             return Arc::default();
         };
-        let mut known = self.0.lock();
+        let mut known = self.known.lock();
         if let Some(usage) = known.usages.get(principal) {
             return usage.clone();
         }
         if known.usages.len() >= known.examine_at.max(MIN_EXAMINED) {
             known.drop_unused(Instant::now());
         }
-        known.usages.entry(principal.clone()).or_default().clone()
+        let new = || OwnerUsage {
+            shared: self.shared.clone().map(|rates| SharedBuckets {
+                rates,
+                principal: principal.clone(),
+            }),
+            ..OwnerUsage::default()
+        };
+        known
+            .usages
+            .entry(principal.clone())
+            .or_insert_with(|| Arc::new(new()))
+            .clone()
+    }
+}
+
+impl fmt::Debug for UsageByPrincipal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("UsageByPrincipal")
+            .field("known", &self.known)
+            .finish_non_exhaustive()
     }
 }
 
@@ -118,8 +169,6 @@ impl KnownUsage {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::call::rates::Limited;
-    use pegboard_config::Rate;
 
     fn spend(usage: &OwnerUsage, per: Duration) {
         usage
@@ -129,7 +178,7 @@ mod tests {
     }
 
     fn known(usages: &UsageByPrincipal) -> usize {
-        usages.0.lock().usages.len()
+        usages.known.lock().usages.len()
     }
 
     #[tokio::test(start_paused = true)]

@@ -39,7 +39,7 @@ pub(super) async fn obtain(
 
 async fn decide(context: &CallContext<'_>, call: &ToolCall, arguments: &Arguments, record: &mut CallRecord) -> Verdict {
     run_checks(context, arguments).map_err(|failure| Denied::by(AuditRule::Check, failure))?;
-    record.repeat_key = limit_check::admit(context, arguments)?;
+    record.repeat_key = limit_check::admit(context, arguments).await?;
     match (requirement(context), taint(context)) {
         (Requirement::Forbidden, _) => Err(Denied::by(
             AuditRule::Never,

@@ -1,6 +1,6 @@
 //! How often an owner may call: token buckets, one for each limit and rate.
 
-use std::{collections::HashMap, time::Duration};
+use std::{collections::HashMap, fmt, time::Duration};
 
 use tokio::time::Instant;
 
@@ -24,6 +24,17 @@ pub(super) enum Limited {
     View,
     Server(ServerName),
     Tool(ServerName, String),
+}
+
+impl fmt::Display for Limited {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::View => f.write_str("view"),
+            Self::Server(server) => write!(f, "server {server}"),
+            // No name of a server has a space.
+            Self::Tool(server, tool) => write!(f, "tool {server} {tool}"),
+        }
+    }
 }
 
 /// A token bucket as one instant: when it will be full again. It holds `rate.calls` tokens, and one returns every `rate.per / rate.calls`.
@@ -71,7 +82,7 @@ impl RateBuckets {
     }
 }
 
-fn rate_denial(limited: &Limited, rate: Rate, wait: Duration, name: impl FnOnce() -> String) -> Denied {
+pub(super) fn rate_denial(limited: &Limited, rate: Rate, wait: Duration, name: impl FnOnce() -> String) -> Denied {
     let (what, setting) = match limited {
         Limited::View => ("of this client".to_owned(), "`View::rate`".to_owned()),
         Limited::Server(server) => (format!("of `{server}`"), format!("`rate` of server `{server}`")),

@@ -13,7 +13,6 @@ use std::{
 };
 
 use serde_json::{Map, Value};
-use tokio::time::Instant;
 
 use super::{
     audience::Audience,
@@ -471,13 +470,10 @@ impl View {
     }
 
     /// Counts a request that is no tool call within the limits of the view, or refuses it.
-    pub(crate) fn begin_request(&self) -> Result<Option<InFlightSlot>, Failure> {
+    pub(crate) async fn begin_request(&self) -> Result<Option<InFlightSlot>, Failure> {
         let slot = self.begin_call()?;
         if let Some(rate) = self.rate {
-            let spent = self
-                .usage
-                .rates
-                .spend([Some((Limited::View, rate))], Instant::now(), String::new);
+            let spent = self.usage.spend([Some((Limited::View, rate))], String::new).await;
             spent.map_err(|denied| denied.rule.explain(*denied.failure, None))?;
         }
         Ok(slot)

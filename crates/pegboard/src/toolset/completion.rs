@@ -25,7 +25,7 @@ pub(super) fn complete<'a>(
             let mut texts = context.values().filter_map(Value::as_str).chain([value]);
             texts.try_for_each(|text| check_text(&target, argument, text))?;
         }
-        let request = requests.begin()?;
+        let request = requests.begin().await?;
         let on_behalf = request.on_behalf(open);
         requests
             .read(server, "completions", &what, |live| async move {

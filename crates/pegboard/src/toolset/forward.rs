@@ -53,7 +53,7 @@ impl<'a> Forwarder<'a> {
             self.check_task(&name, &request).map_err(box_failure)?;
             let target = requests.find_server(&name).map_err(box_failure)?;
             call::check_params(&target, request.method, request.params.get()).map_err(box_failure)?;
-            let counted = self.begin(&request).map_err(box_failure)?;
+            let counted = self.begin(&request).await.map_err(box_failure)?;
             // Requests about tasks do not wait, because a request for a result lasts as long as the task.
             let begun = Instant::now();
             let _permit = match request.method.starts_with("tasks/") {
@@ -109,10 +109,10 @@ impl<'a> Forwarder<'a> {
     }
 
     /// Counts a request within the limits of the view. The cancellation of a task is never refused.
-    fn begin(self, request: &PassedRequest<'_>) -> Result<ViewRequest, Failure> {
+    async fn begin(self, request: &PassedRequest<'_>) -> Result<ViewRequest, Failure> {
         let counted = match request.method {
             method::TASKS_CANCEL => ViewRequest::within_call(call::generate_id().1),
-            _ => ServerRequests::new(self.open).begin()?,
+            _ => ServerRequests::new(self.open).begin().await?,
         };
         Ok(match &request.forwarding.id {
             Some(id) => counted.with_id(id),

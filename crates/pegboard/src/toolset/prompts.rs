@@ -60,7 +60,7 @@ impl<'a> Prompts<'a> {
             let requests = ServerRequests::new(self.open);
             let server = &requests.parse_name(server)?;
             let what = format!("getting the prompt {name}");
-            let request = requests.begin()?;
+            let request = requests.begin().await?;
             let (target, live) = requests.connect(server).await?;
             let exposure = target.listing().exposure();
             if exposure.is_some_and(|exposure| exposure.holds_prompt(name)) {

@@ -68,7 +68,7 @@ impl<'a> Resources<'a> {
         limit: usize,
     ) -> BoxFuture<'a, Result<Vec<ResourceContents>, Failure>> {
         Box::pin(async move {
-            let request = ServerRequests::new(self.open).begin()?;
+            let request = ServerRequests::new(self.open).begin().await?;
             self.read_within(&request, server, uri, limit).await
         })
     }

@@ -63,9 +63,9 @@ impl<'a> ServerRequests<'a> {
     }
 
     /// Begins a request that is no tool call, within the limits of the view.
-    pub(super) fn begin(self) -> Result<ViewRequest, Failure> {
+    pub(super) async fn begin(self) -> Result<ViewRequest, Failure> {
         Ok(ViewRequest {
-            slot: self.open.view.begin_request()?,
+            slot: self.open.view.begin_request().await?,
             ..ViewRequest::within_call(call::generate_id().1)
         })
     }

@@ -235,6 +235,23 @@ fn a_session_of_a_legacy_client_goes_on_at_replicas_with_the_same_key() {
 }
 
 #[test]
+fn a_key_is_changed_in_two_steps_and_ends_no_session() {
+    const PREVIOUS: &str = "previous_state_key = 'AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHv8='";
+    let both = format!("{OTHER_KEY}\n{PREVIOUS}");
+    let before = format!("{KEY}\nprevious_{OTHER_KEY}");
+    for settings in [[KEY, &before], [&before, &both], [&both, OTHER_KEY]] {
+        let replicas = Replicas::start(settings, fx);
+        let session = replicas.post(&[], &initialize());
+        let id = session.header("mcp-session-id").unwrap().to_owned();
+        let list = json!({"jsonrpc": "2.0", "id": 2, "method": "tools/list"});
+        for _ in 0..2 {
+            let listed = replicas.post(&[("Mcp-Session-Id", id.as_str())], &list);
+            assert_eq!(listed.status, 200, "{settings:?}: {listed:?}");
+        }
+    }
+}
+
+#[test]
 fn a_wrong_key_keeps_the_gateway_from_starting_and_a_changed_one_waits_for_a_restart() {
     let home = Home::new();
     let secret = "aHVudGVyMg==";

@@ -17,6 +17,8 @@ const INTROSPECTION: &str = "../../pegboard-gateway/tests/gateway/http/introspec
 /// What replicas of a gateway share.
 const REPLICAS: &str = "../../pegboard-cli/tests/whole_machine/deployment/replicas.rs";
 
+const CLUSTER: &str = "../../pegboard-cli/tests/whole_machine/deployment/cluster.rs";
+
 /// So do those of the HTTP API.
 const SIGN_IN_TOOLS: &str = "../../pegboard-daemon/tests/daemon/sign_in/sign_in_tools.rs";
 const DASHBOARD: &str = "../../pegboard-cli/tests/command_line/dashboard.rs";
@@ -103,6 +105,21 @@ pub(super) const ROWS: &[Row] = &[
         REPLICAS,
         "replicas_with_one_key_finish_each_others_questions",
         &["serve.state_key"],
+    ),
+    (
+        REPLICAS,
+        "a_key_is_changed_in_two_steps_and_ends_no_session",
+        &["serve.previous_state_key"],
+    ),
+    (
+        CLUSTER,
+        "a_session_of_a_replica_that_was_killed_goes_on_at_one_other",
+        &["serve.store", "serve.replicas.listen"],
+    ),
+    (
+        CLUSTER,
+        "a_replica_is_reached_at_the_address_that_it_names",
+        &["serve.replicas.address"],
     ),
     (
         SERVE,

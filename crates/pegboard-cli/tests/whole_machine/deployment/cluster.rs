@@ -1,0 +1,481 @@
+//! Replicas that share a store, behind a balancer that sends each connection to the next one: what belongs to one of them is answered wherever its client
+//! asks, and what one of them had goes on at the others when it is killed.
+
+mod fire;
+mod store;
+
+use std::{
+    io::{self, BufRead as _, BufReader, Read as _},
+    net::{Shutdown, TcpListener, TcpStream},
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicUsize, Ordering},
+    },
+};
+
+use pegboard_testkit::{Era, FakeServer, Question, Tool};
+use serde_json::{Value, json};
+
+use self::store::{RedisServer, folder};
+use crate::{
+    gateway::{Response, Served},
+    home::{Home, until},
+};
+
+const ADA: (&str, &str) = ("Authorization", "Bearer pgb_ada");
+const BOB: (&str, &str) = ("Authorization", "Bearer pgb_bob");
+
+/// Gateways that share a store, and the address of the balancer in front of them.
+struct Cluster {
+    homes: Vec<Home>,
+    served: Vec<Option<Served>>,
+    targets: Arc<Mutex<Vec<String>>>,
+    address: String,
+}
+
+impl Cluster {
+    /// Starts replicas that share the store of this address. Each has a process of the server.
+    fn start(count: usize, store: &str, fake: impl Fn() -> FakeServer, more: &str) -> Self {
+        let anywhere = || "{ listen = '127.0.0.1:0' }".to_owned();
+        Self::start_with(count, store, anywhere, fake, more)
+    }
+
+    /// Starts replicas with these settings of `serve.replicas`.
+    fn start_with(
+        count: usize,
+        store: &str,
+        replicas: impl Fn() -> String,
+        fake: impl Fn() -> FakeServer,
+        more: &str,
+    ) -> Self {
+        let homes: Vec<Home> = (0..count).map(|_| Home::new()).collect();
+        for home in &homes {
+            let tokens = ["ada", "bob"].map(|name| {
+                let digest = pegboard::config::TokenDigest::compute(&format!("pgb_{name}"));
+                format!("[serve.tokens.{name}]\nsha256 = '{digest}'\n")
+            });
+            home.config(&format!(
+                "[serve]\nstate_key = 'AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHv8='\nstore = '{store}'\nreplicas = {}\n{}{}",
+                replicas(),
+                tokens.concat(),
+                home.entry("fx", fake(), more)
+            ));
+        }
+        let targets = Arc::new(Mutex::new(vec![String::new(); count]));
+        let address = balance(&targets);
+        let mut cluster = Self {
+            served: homes.iter().map(|_| None).collect(),
+            homes,
+            targets,
+            address,
+        };
+        (0..count).for_each(|index| cluster.restart(index));
+        cluster
+    }
+
+    /// Starts a replica that does not run.
+    fn restart(&mut self, index: usize) {
+        let served = Served::start(&self.homes[index], &[]);
+        until("the server is listed", || {
+            served
+                .tools_if_admitted("/mcp", &[ADA])
+                .is_some_and(|tools| tools.iter().any(|tool| tool == "fx__read"))
+        });
+        self.targets.lock().unwrap()[index] = served.address.clone();
+        self.served[index] = Some(served);
+    }
+
+    /// Kills a replica with SIGKILL.
+    fn kill(&mut self, index: usize) {
+        self.targets.lock().unwrap()[index].clear();
+        drop(self.served[index].take());
+    }
+
+    fn replica(&self, index: usize) -> &Served {
+        self.served[index].as_ref().unwrap()
+    }
+
+    /// Sends a request to the balancer, and reads the response.
+    fn send(&self, method: &str, headers: &[(&str, &str)], message: &Value) -> Response {
+        Response::read(self.open(method, headers, message))
+    }
+
+    /// Sends a request to the balancer.
+    fn open(&self, method: &str, headers: &[(&str, &str)], message: &Value) -> TcpStream {
+        let mut stream = TcpStream::connect(&self.address).unwrap();
+        stream
+            .set_read_timeout(Some(std::time::Duration::from_secs(30)))
+            .unwrap();
+        let body = match message {
+            Value::Null => String::new(),
+            message => message.to_string(),
+        };
+        let any = self.served.iter().flatten().next().unwrap();
+        any.write_as(method, &mut stream, "/mcp", headers, &body);
+        stream
+    }
+
+    /// Opens a session through the balancer, and returns its id.
+    fn initialize(&self, token: (&str, &str)) -> String {
+        let params = json!({
+            "protocolVersion": "2025-11-25", "capabilities": {"elicitation": {"form": {}}},
+            "clientInfo": {"name": "test", "version": "1"},
+        });
+        let hello = json!({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": params});
+        let opened = self.send("POST", &[token], &hello);
+        assert_eq!(opened.status, 200, "{opened:?}");
+        let session = opened.header("mcp-session-id").unwrap().to_owned();
+        let ready = json!({"jsonrpc": "2.0", "method": "notifications/initialized"});
+        let ready = self.send("POST", &[token, ("Mcp-Session-Id", &session)], &ready);
+        assert_eq!(ready.status, 202, "{ready:?}");
+        session
+    }
+
+    fn list(&self, session: &str, token: (&str, &str)) -> u16 {
+        let list = json!({"jsonrpc": "2.0", "id": 7, "method": "tools/list"});
+        self.send("POST", &[token, ("Mcp-Session-Id", session)], &list).status
+    }
+
+    /// Calls a tool as a modern client that can be asked.
+    fn call(&self, mut params: Value) -> Value {
+        params["_meta"] = json!({
+            "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+            "io.modelcontextprotocol/clientInfo": {"name": "test", "version": "1"},
+            "io.modelcontextprotocol/clientCapabilities": {"elicitation": {"form": {}}},
+        });
+        let name = params["name"].as_str().unwrap().to_owned();
+        let headers = [
+            ADA,
+            ("MCP-Protocol-Version", "2026-07-28"),
+            ("Mcp-Method", "tools/call"),
+            ("Mcp-Name", &name),
+        ];
+        let request = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params});
+        self.send("POST", &headers, &request).message()
+    }
+
+    /// The sum of a counter of all replicas.
+    fn count(&self, metric: &str) -> u64 {
+        let of_one = |served: &Served| {
+            let metrics = served.send("GET", "/metrics", &[ADA], "").body;
+            let line = metrics
+                .lines()
+                .find_map(|line| line.strip_prefix(metric)?.strip_prefix(' '));
+            line.and_then(|value| value.trim().parse::<u64>().ok())
+                .unwrap_or_else(|| panic!("no {metric} in {metrics}"))
+        };
+        self.served.iter().flatten().map(of_one).sum()
+    }
+}
+
+/// Starts a balancer, and returns its address. A replica without an address gets nothing.
+fn balance(targets: &Arc<Mutex<Vec<String>>>) -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap().to_string();
+    let (targets, turn) = (targets.clone(), AtomicUsize::new(0));
+    std::thread::spawn(move || {
+        for client in listener.incoming().map_while(Result::ok) {
+            let targets = targets.lock().unwrap().clone();
+            let next = (0..targets.len()).find_map(|_| {
+                let target = &targets[turn.fetch_add(1, Ordering::Relaxed) % targets.len()];
+                TcpStream::connect(target).ok()
+            });
+            let Some(server) = next else { continue };
+            let (from, to) = (client.try_clone().unwrap(), server.try_clone().unwrap());
+            std::thread::spawn(move || pass(from, to));
+            std::thread::spawn(move || pass(server, client));
+        }
+    });
+    address
+}
+
+fn pass(mut from: TcpStream, mut to: TcpStream) {
+    let _ = io::copy(&mut from, &mut to);
+    let _ = to.shutdown(Shutdown::Write);
+}
+
+fn fx() -> FakeServer {
+    let form = json!({"type": "object", "properties": {"colour": {"type": "string"}}, "required": ["colour"]});
+    FakeServer::new("fx")
+        .era(Era::Legacy)
+        .tool(Tool::new("read").read_only().answers_text("read it"))
+        .tool(
+            Tool::new("paint")
+                .asks_for([Question::form("colour", "Which colour?", form)])
+                .answers_text("painted"),
+        )
+}
+
+/// The question of a call to a legacy client, and the rest of its stream.
+fn question_in(stream: TcpStream) -> (Value, BufReader<TcpStream>) {
+    let mut lines = BufReader::new(stream);
+    loop {
+        let mut line = String::new();
+        assert_ne!(lines.read_line(&mut line).unwrap(), 0, "the stream has ended");
+        let data = line
+            .strip_prefix("data:")
+            .map(str::trim)
+            .filter(|data| !data.is_empty());
+        if let Some(message) = data.and_then(|data| serde_json::from_str::<Value>(data).ok())
+            && message["method"] == "elicitation/create"
+        {
+            return (message["id"].clone(), lines);
+        }
+    }
+}
+
+#[test]
+fn what_a_server_asks_during_a_call_of_a_session_is_answered_through_any_replica() {
+    let (_folder, store) = folder();
+    let redis = RedisServer::start();
+    for store in [store, redis.address()] {
+        asks_through_any_replica(&store);
+    }
+}
+
+fn asks_through_any_replica(store: &str) {
+    let cluster = Cluster::start(3, store, fx, "stop_timeout = '200ms'");
+    let session = cluster.initialize(ADA);
+    let headers = [ADA, ("Mcp-Session-Id", session.as_str())];
+    for round in 0..3 {
+        let params = json!({"name": "fx__paint", "arguments": {}});
+        let call = json!({"jsonrpc": "2.0", "id": 10 + round, "method": "tools/call", "params": params});
+        let (id, mut stream) = question_in(cluster.open("POST", &headers, &call));
+        let result = json!({"action": "accept", "content": {"colour": "green"}});
+        let answer = json!({"jsonrpc": "2.0", "id": id, "result": result});
+        assert_eq!(cluster.send("POST", &headers, &answer).status, 202);
+        let mut rest = String::new();
+        let _ = stream.read_to_string(&mut rest);
+        assert!(rest.contains("painted") && rest.contains("green"), "{rest}");
+    }
+    let of_one = |home: &Home| home.log("fx").count("tools/call");
+    let mut calls: Vec<usize> = cluster.homes.iter().map(of_one).collect();
+    calls.sort_unstable();
+    assert_eq!(calls, [0, 0, 3], "the session has one owner");
+    assert!(cluster.count("pegboard_replica_requests_forwarded_total") > 0);
+}
+
+#[test]
+fn a_call_that_waits_for_its_modern_client_is_continued_through_any_replica() {
+    for more in ["stop_timeout = '200ms'", "approval = 'always'"] {
+        let (_folder, store) = folder();
+        let cluster = Cluster::start(2, &store, fx, more);
+        let tool = if more.starts_with("approval") {
+            "fx__read"
+        } else {
+            "fx__paint"
+        };
+        for _ in 0..2 {
+            let asked = cluster.call(json!({"name": tool, "arguments": {}}));
+            let result = &asked["result"];
+            assert_eq!(result["resultType"], "input_required", "{asked}");
+            let requests = result["inputRequests"].as_object().unwrap();
+            let content = |request: &Value| match request["params"]["requestedSchema"]["properties"].get("colour") {
+                Some(_) => json!({"action": "accept", "content": {"colour": "green"}}),
+                None => json!({"action": "accept", "content": {"allow": true}}),
+            };
+            let answers: Value = requests
+                .iter()
+                .map(|(key, request)| (key.clone(), content(request)))
+                .collect();
+            let answered = cluster.call(json!({
+                "name": tool, "arguments": {}, "requestState": result["requestState"], "inputResponses": answers,
+            }));
+            let text = answered["result"]["content"][0]["text"].as_str().unwrap_or_default();
+            assert!(text.contains("painted") || text == "read it", "{answered}");
+        }
+    }
+}
+
+#[test]
+fn a_rate_holds_for_all_replicas_together() {
+    let (_folder, store) = folder();
+    let redis = RedisServer::start();
+    for store in [store, redis.address()] {
+        let cluster = Cluster::start(3, &store, fx, "rate = '7/h'");
+        let mut outcomes = (0, 0);
+        for _ in 0..20 {
+            let called = cluster.call(json!({"name": "fx__read", "arguments": {}}));
+            let refused = called["error"]["message"].as_str().unwrap_or_default();
+            if called["result"]["content"][0]["text"] == "read it" {
+                outcomes.0 += 1;
+            } else if refused.contains("the limit of 7 calls") {
+                assert_eq!(called["error"]["data"]["may_have_executed"], false, "{called}");
+                outcomes.1 += 1;
+            } else {
+                panic!("{called}");
+            }
+        }
+        assert_eq!(outcomes, (7, 13), "{store}");
+    }
+}
+
+#[test]
+fn a_session_that_was_ended_at_one_replica_is_ended_at_all() {
+    let (_folder, store) = folder();
+    let cluster = Cluster::start(3, &store, fx, "stop_timeout = '200ms'");
+    let session = cluster.initialize(ADA);
+    for _ in 0..3 {
+        assert_eq!(cluster.list(&session, ADA), 200);
+        assert_eq!(cluster.list(&session, BOB), 404, "it is not bob's");
+    }
+    assert_eq!(cluster.count("pegboard_http_sessions_open"), 1, "it is at one replica");
+    let end = || {
+        cluster
+            .send("DELETE", &[ADA, ("Mcp-Session-Id", &session)], &Value::Null)
+            .status
+    };
+    assert_eq!(end(), 204);
+    for _ in 0..3 {
+        assert_eq!((cluster.list(&session, ADA), end()), (404, 404));
+    }
+}
+
+#[test]
+fn a_session_of_a_replica_that_was_killed_goes_on_at_one_other() {
+    let (_folder, store) = folder();
+    let mut cluster = Cluster::start(3, &store, fx, "stop_timeout = '200ms'");
+    let session = cluster.initialize(ADA);
+    let has_it = |cluster: &Cluster, index: usize| {
+        let metrics = cluster.replica(index).send("GET", "/metrics", &[ADA], "").body;
+        metrics.contains("pegboard_http_sessions_open 1\n")
+    };
+    for _ in 0..2 {
+        let owner = (0..3).find(|index| has_it(&cluster, *index)).unwrap();
+        cluster.kill(owner);
+        for _ in 0..4 {
+            assert_eq!(cluster.list(&session, ADA), 200);
+        }
+        assert_eq!(cluster.count("pegboard_http_sessions_open"), 1, "one other has it");
+        cluster.restart(owner);
+        assert_eq!(cluster.list(&session, ADA), 200);
+    }
+    let ended = cluster.send("DELETE", &[ADA, ("Mcp-Session-Id", &session)], &Value::Null);
+    assert_eq!(ended.status, 204);
+}
+
+#[test]
+fn a_replica_whose_store_is_gone_serves_what_needs_none_and_refuses_the_rest() {
+    let (folder, store) = folder();
+    let cluster = Cluster::start(2, &store, fx, "stop_timeout = '200ms'");
+    let session = cluster.initialize(ADA);
+    let away = folder.path().with_extension("away");
+    std::fs::rename(folder.path(), &away).unwrap();
+    std::fs::write(folder.path(), "no folder").unwrap();
+    let mut statuses = [cluster.list(&session, ADA), cluster.list(&session, ADA)];
+    statuses.sort_unstable();
+    // The owner answers. The other one finds it in what it remembers of the others, or says that it cannot ask.
+    assert_eq!(statuses[0], 200, "{statuses:?}");
+    let called = cluster.call(json!({"name": "fx__read", "arguments": {}}));
+    assert_eq!(called["result"]["content"][0]["text"], "read it", "{called}");
+    until("it is told", || {
+        cluster
+            .served
+            .iter()
+            .flatten()
+            .all(|served| served.err().contains("does not answer"))
+    });
+    std::fs::remove_file(folder.path()).unwrap();
+    std::fs::rename(&away, folder.path()).unwrap();
+    until("it has healed", || {
+        cluster
+            .served
+            .iter()
+            .flatten()
+            .all(|served| served.err().contains("answers again"))
+    });
+    for _ in 0..4 {
+        assert_eq!(cluster.list(&session, ADA), 200);
+    }
+}
+
+#[test]
+fn a_replica_is_reached_at_the_address_that_it_names() {
+    let (_folder, store) = folder();
+    let port = || TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    let replicas = || {
+        let port = port();
+        format!("{{ listen = '0.0.0.0:{port}', address = 'localhost:{port}' }}")
+    };
+    let cluster = Cluster::start_with(2, &store, replicas, fx, "stop_timeout = '200ms'");
+    let session = cluster.initialize(ADA);
+    for _ in 0..4 {
+        assert_eq!(cluster.list(&session, ADA), 200);
+    }
+    assert!(cluster.count("pegboard_replica_requests_forwarded_total") > 0);
+}
+
+#[test]
+fn the_listener_for_replicas_tells_others_nothing() {
+    let (_folder, store) = folder();
+    let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    let replicas = || format!("{{ listen = '127.0.0.1:{port}' }}");
+    let cluster = Cluster::start_with(1, &store, replicas, fx, "stop_timeout = '200ms'");
+    let list = json!({"jsonrpc": "2.0", "id": 7, "method": "tools/list"}).to_string();
+    for (method, path) in [
+        ("POST", "/mcp"),
+        ("POST", "/forward"),
+        ("GET", "/livez"),
+        ("GET", "/metrics"),
+        ("GET", "/"),
+        ("GET", "/signin"),
+        ("DELETE", "/forward"),
+    ] {
+        let mut stream = TcpStream::connect(("127.0.0.1", port)).unwrap();
+        stream
+            .set_read_timeout(Some(std::time::Duration::from_secs(30)))
+            .unwrap();
+        let body = if method == "POST" { list.as_str() } else { "" };
+        cluster.replica(0).write_as(method, &mut stream, path, &[ADA], body);
+        let response = Response::read(stream);
+        assert_eq!(response.status, 404, "{method} {path}: {response:?}");
+        assert!(response.body.contains("for the replicas"), "{response:?}");
+    }
+}
+
+#[test]
+fn settings_of_replicas_that_cannot_work_are_refused_with_what_to_do() {
+    let home = Home::new();
+    let key = "state_key = 'AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHv8='";
+    let token = "[serve.tokens.ada]\nsha256 = '0c4c0c4c0c4c0c4c0c4c0c4c0c4c0c4c0c4c0c4c0c4c0c4c0c4c0c4c0c4c0c4c'";
+    let folder = tempfile::tempdir().unwrap();
+    let store = format!("store = 'file:{}'", folder.path().join("store").display());
+    let rows = [
+        (format!("{store}\n"), "needs `serve.state_key`", "openssl rand"),
+        (
+            "replicas = { listen = '127.0.0.1:0' }\n".to_owned(),
+            "needs a store",
+            "serve.store",
+        ),
+        (
+            format!("{key}\n{store}\nreplicas = {{ listen = '0.0.0.0:0' }}\n{token}\n"),
+            "cannot connect",
+            "serve.replicas.address",
+        ),
+        (
+            format!("{key}\n{store}\nreplicas = {{ listen = '127.0.0.1:0' }}\n"),
+            "need tokens",
+            "pegboard token new",
+        ),
+        (
+            format!("{key}\nstore = 'postgres://a'\n"),
+            "must be the address of a store",
+            "redis://",
+        ),
+        (
+            format!("{key}\nstore = 'file:/proc/none'\n"),
+            "/proc/none",
+            "serve.store",
+        ),
+    ];
+    for (settings, message, hint) in rows {
+        home.config(&format!("[serve]\n{settings}"));
+        let ran = home.run(&["serve", "--listen", "0", "--no-socket"]);
+        assert!(
+            ran.err.contains(message) && ran.err.contains(hint),
+            "{settings}: {}",
+            ran.err
+        );
+        assert!(ran.code != Some(0), "{settings}");
+    }
+}

@@ -1,0 +1,131 @@
+//! Sends a request on to the replica that it belongs to, and its response back.
+
+use std::sync::{
+    Arc,
+    atomic::{AtomicBool, Ordering},
+};
+
+use bytes::Bytes;
+use futures_util::stream;
+use http::{
+    HeaderMap, Method, Response, Uri,
+    header::{CONNECTION, TRANSFER_ENCODING},
+};
+use pegboard_http::{Body, Error, Gate};
+
+use super::{
+    envelope::{self, OTHER_REPLICA, PROOF, REFUSED},
+    registry::{Replica, Replicas},
+};
+
+/// The head of a request as its client sent it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct ForwardedHead<'a> {
+    pub(crate) method: &'a Method,
+    pub(crate) uri: &'a Uri,
+    pub(crate) headers: &'a HeaderMap,
+}
+
+/// Why a replica has not answered a request.
+#[derive(Debug)]
+pub(crate) enum NotForwarded {
+    /// It has ended: nothing of the request has run.
+    Gone,
+    /// It cannot be reached now: nothing of the request has run.
+    Unreachable(String),
+    /// The request may have run.
+    Lost(String),
+}
+
+/// Notes that a request has left.
+#[derive(Debug, Default)]
+struct Left(AtomicBool);
+
+impl Gate for Left {
+    fn open(&self) -> bool {
+        self.0.store(true, Ordering::Release);
+        true
+    }
+}
+
+impl Replicas {
+    /// Sends a request to its owner and waits for the head of the response. Dropping the future or the body of the response cancels it there.
+    pub(crate) async fn forward(
+        &self,
+        to: &Replica,
+        head: ForwardedHead<'_>,
+        body: &[u8],
+    ) -> Result<Response<axum::body::Body>, NotForwarded> {
+        let sealer = &self.0.sealer;
+        let (sealed, nonce) = envelope::seal(sealer, to.id, (head.method, head.uri, head.headers), body)
+            .ok_or_else(|| NotForwarded::Unreachable("it cannot be sealed".to_owned()))?;
+        let left = Arc::new(Left::default());
+        let sent = Body::gated(sealed, left.clone());
+        let response = match to.client.send(Method::POST, &to.target, HeaderMap::new(), sent).await {
+            Ok(response) => response,
+            Err(error) => return Err(self.failed(to, &error, left.0.load(Ordering::Acquire))),
+        };
+        if !envelope::is_proof(sealer, response.headers().get(PROOF), nonce) {
+            // Without the key nothing of the request can have been read.
+            self.note_gone(to.id);
+            return Err(NotForwarded::Gone);
+        }
+        match response.headers().get(REFUSED) {
+            None => {}
+            Some(why) if why == OTHER_REPLICA => {
+                self.note_gone(to.id);
+                return Err(NotForwarded::Gone);
+            }
+            Some(_) => {
+                let why = "it takes requests of the last minute only; set the clocks of the replicas";
+                return Err(NotForwarded::Unreachable(why.to_owned()));
+            }
+        }
+        self.count_forwarded();
+        Ok(into_response(response))
+    }
+
+    fn failed(&self, to: &Replica, error: &Error, has_left: bool) -> NotForwarded {
+        if has_left {
+            self.count_lost();
+            return NotForwarded::Lost(error.to_string());
+        }
+        if error.is_connect() && !error.is_timeout() {
+            self.note_gone(to.id);
+            return NotForwarded::Gone;
+        }
+        NotForwarded::Unreachable(error.to_string())
+    }
+
+    fn count_forwarded(&self) {
+        self.0.counters.forwarded.fetch_add(1, Ordering::Relaxed);
+    }
+
+    fn count_lost(&self) {
+        self.0.counters.lost.fetch_add(1, Ordering::Relaxed);
+    }
+
+    pub(super) fn count_received(&self) {
+        self.0.counters.received.fetch_add(1, Ordering::Relaxed);
+    }
+
+    pub(super) fn count_adopted(&self) {
+        self.0.counters.adopted.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+/// The response of an owner as its client gets it.
+fn into_response(response: pegboard_http::Response) -> Response<axum::body::Body> {
+    let mut forwarded = Response::new(());
+    *forwarded.status_mut() = response.status();
+    let headers = forwarded.headers_mut();
+    headers.clone_from(response.headers());
+    for hop in [PROOF, CONNECTION, TRANSFER_ENCODING] {
+        headers.remove(hop);
+    }
+    let chunks = stream::try_unfold(response, async |mut response| {
+        let chunk = response.chunk().await?;
+        Ok::<_, Error>(chunk.map(|chunk: Bytes| (chunk, response)))
+    });
+    forwarded.map(|()| axum::body::Body::from_stream(chunks))
+}
