@@ -9,5 +9,5 @@ mod plan;
 mod processes;
 mod report;
 mod rmcp_client;
-mod scratch;
+pub(crate) mod scratch;
 mod tasks;

@@ -2,6 +2,7 @@
 //! asks, and what one of them had goes on at the others when it is killed.
 
 mod fire;
+mod real_clients;
 mod store;
 
 use std::{
@@ -83,6 +84,14 @@ impl Cluster {
         });
         self.targets.lock().unwrap()[index] = served.address.clone();
         self.served[index] = Some(served);
+    }
+
+    /// Ends a replica with SIGTERM, and waits until it has ended.
+    fn stop(&mut self, index: usize) {
+        let served = self.served[index].take().unwrap();
+        served.signal("TERM");
+        assert_eq!(served.code(), Some(0));
+        self.targets.lock().unwrap()[index].clear();
     }
 
     /// Kills a replica with SIGKILL.

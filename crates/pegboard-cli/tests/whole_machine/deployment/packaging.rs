@@ -81,6 +81,66 @@ fn the_manifests_follow_the_schemas_of_kubernetes() {
     }
 }
 
+/// The overlay for replicas that share their state, whose patches have the names of what they change.
+#[test]
+fn the_overlay_for_shared_state_follows_the_schemas_and_names_what_is_there() {
+    let folder = root().join("packaging/kubernetes/shared-state");
+    let of = |file: &str| documents(&text(&format!("kubernetes/{file}"))).remove(0);
+    let kustomization = of("shared-state/kustomization.yaml");
+    let added = ["networkpolicy-replicas.yaml", "autoscaler.yaml"];
+    for file in added {
+        assert!(kustomization["resources"].to_string().contains(file), "{file}");
+        for version in ["1.30", "1.37"] {
+            let mut command = Command::new(peer("python-packaging/bin/kubernetes-validate"));
+            succeeds(
+                command
+                    .args(["--strict", "--quiet", "-k", version])
+                    .arg(folder.join(file)),
+            );
+        }
+    }
+    for file in ["deployment.yaml", "service.yaml"] {
+        let (base, patch) = (of(file), of(&format!("shared-state/{file}")));
+        for field in ["apiVersion", "kind"] {
+            assert_eq!(base[field], patch[field], "{file}");
+        }
+        assert_eq!(base["metadata"]["name"], patch["metadata"]["name"], "{file}");
+        assert!(kustomization["patches"].to_string().contains(file), "{file}");
+    }
+    let container = |file: &str| of(file)["spec"]["template"]["spec"]["containers"][0].clone();
+    let (base, patch) = (container("deployment.yaml"), container("shared-state/deployment.yaml"));
+    assert_eq!(base["name"], patch["name"]);
+    let autoscaler = of("shared-state/autoscaler.yaml");
+    let replicas = of("shared-state/deployment.yaml")["spec"]["replicas"].clone();
+    assert_eq!(autoscaler["spec"]["minReplicas"], replicas);
+    let policy = of("shared-state/networkpolicy-replicas.yaml");
+    assert_eq!(
+        policy["spec"]["ingress"][0]["ports"][0]["port"],
+        patch["ports"][0]["name"]
+    );
+}
+
+#[test]
+fn the_config_of_pods_that_share_their_state_is_served() {
+    let (home, folder) = (Home::new(), tempfile::tempdir().unwrap());
+    let digest = pegboard::config::TokenDigest::compute("pgb_agents").to_string();
+    let config = text("kubernetes/shared-state/pegboard.toml")
+        .replace("0.0.0.0:7337", "127.0.0.1:0")
+        .replace("0.0.0.0:7338", "127.0.0.1:0")
+        .replace("${POD_IP}", "127.0.0.1")
+        .replace(
+            "${PEGBOARD_STORE}",
+            &format!("file:{}", folder.path().join("store").display()),
+        )
+        .replace("${PEGBOARD_STATE_KEY}", "AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHv8=")
+        .replace("${PEGBOARD_AGENTS_SHA256}", &digest);
+    home.config(&config);
+    let served = Served::start(&home, &["--no-listen"]);
+    let health = served.send("GET", "/health", &[("Authorization", "Bearer pgb_agents")], "");
+    assert_eq!(health.message()["replicas"]["count"], 1, "{health:?}");
+    assert_eq!(health.message()["replicas"]["store_answers"], true, "{health:?}");
+}
+
 #[test]
 fn the_pods_are_restricted_and_have_the_time_that_a_stop_takes() {
     let deployment = &documents(&text("kubernetes/deployment.yaml"))[0];
