@@ -15,10 +15,22 @@ const [{ Client }, { StreamableHTTPClientTransport }] = modules.map(module => re
 
 const options = version === '2' ? { versionNegotiation: { mode: 'legacy' } } : {};
 const client = new Client({ name: 'session-client', version: '1.0.0' }, { capabilities: {}, ...options });
+// A kept connection that has just broken off is no answer of the gateway, and the next one works.
+async function call(name) {
+    try {
+        return await client.callTool({ name, arguments: {} });
+    } catch (error) {
+        if (error.message !== 'fetch failed') {
+            throw error;
+        }
+        return client.callTool({ name, arguments: {} });
+    }
+}
+
 const requestInit = { headers: { Authorization: `Bearer ${token}` } };
 await client.connect(new StreamableHTTPClientTransport(new URL(url), { requestInit }));
 for await (const line of createInterface({ input: process.stdin })) {
-    const result = await client.callTool({ name: line.trim(), arguments: {} });
+    const result = await call(line.trim());
     console.log(result.content[0].text);
 }
 await client.close();

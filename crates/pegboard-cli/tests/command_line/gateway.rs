@@ -288,6 +288,12 @@ impl Response {
         })
     }
 
+    /// How often there is a header.
+    pub(crate) fn count(&self, name: &str) -> usize {
+        let names = self.head.lines().filter_map(|line| line.split_once(':'));
+        names.filter(|(key, _)| key.eq_ignore_ascii_case(name)).count()
+    }
+
     /// The response message: the body, or the last event with data of a stream.
     #[track_caller]
     pub(crate) fn message(&self) -> Value {

@@ -5,11 +5,11 @@ use std::sync::{
     atomic::{AtomicBool, Ordering},
 };
 
-use bytes::Bytes;
+use bytes::{Bytes, BytesMut};
 use futures_util::stream;
 use http::{
     HeaderMap, Method, Response, Uri,
-    header::{CONNECTION, TRANSFER_ENCODING},
+    header::{CONNECTION, CONTENT_LENGTH, DATE, TRANSFER_ENCODING},
 };
 use pegboard_http::{Body, Error, Gate};
 
@@ -17,6 +17,9 @@ use super::{
     envelope::{self, OTHER_REPLICA, PROOF, REFUSED},
     registry::{Replica, Replicas},
 };
+
+/// The longest response that is read before its head is sent on.
+const MAX_WHOLE: u64 = 1 << 20;
 
 /// The head of a request as its client sent it.
 #[derive(Clone, Copy, Debug)]
@@ -81,8 +84,12 @@ impl Replicas {
                 return Err(NotForwarded::Unreachable(why.to_owned()));
             }
         }
+        let response = into_response(response).await.map_err(|error| {
+            self.count_lost();
+            NotForwarded::Lost(error.to_string())
+        })?;
         self.count_forwarded();
-        Ok(into_response(response))
+        Ok(response)
     }
 
     fn failed(&self, to: &Replica, error: &Error, has_left: bool) -> NotForwarded {
@@ -114,18 +121,26 @@ impl Replicas {
     }
 }
 
-/// The response of an owner as its client gets it.
-fn into_response(response: pegboard_http::Response) -> Response<axum::body::Body> {
+/// The response of an owner as its client gets it: a short one whole, so that one that breaks off is told as lost, and a stream as it comes.
+async fn into_response(mut response: pegboard_http::Response) -> Result<Response<axum::body::Body>, Error> {
     let mut forwarded = Response::new(());
     *forwarded.status_mut() = response.status();
     let headers = forwarded.headers_mut();
     headers.clone_from(response.headers());
-    for hop in [PROOF, CONNECTION, TRANSFER_ENCODING] {
-        headers.remove(hop);
+    // These are of the connection between the replicas, or written anew for the client.
+    for own in [PROOF, CONNECTION, TRANSFER_ENCODING, CONTENT_LENGTH, DATE] {
+        headers.remove(own);
+    }
+    if response.content_length().is_some_and(|length| length <= MAX_WHOLE) {
+        let mut whole = BytesMut::new();
+        while let Some(chunk) = response.chunk().await? {
+            whole.extend_from_slice(&chunk);
+        }
+        return Ok(forwarded.map(|()| axum::body::Body::from(whole.freeze())));
     }
     let chunks = stream::try_unfold(response, async |mut response| {
         let chunk = response.chunk().await?;
         Ok::<_, Error>(chunk.map(|chunk: Bytes| (chunk, response)))
     });
-    forwarded.map(|()| axum::body::Body::from_stream(chunks))
+    Ok(forwarded.map(|()| axum::body::Body::from_stream(chunks)))
 }

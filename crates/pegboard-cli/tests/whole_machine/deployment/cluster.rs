@@ -325,7 +325,12 @@ fn a_session_that_was_ended_at_one_replica_is_ended_at_all() {
     let cluster = Cluster::start(3, &store, fx, "stop_timeout = '200ms'");
     let session = cluster.initialize(ADA);
     for _ in 0..3 {
-        assert_eq!(cluster.list(&session, ADA), 200);
+        let list = json!({"jsonrpc": "2.0", "id": 7, "method": "tools/list"});
+        let listed = cluster.send("POST", &[ADA, ("Mcp-Session-Id", session.as_str())], &list);
+        assert_eq!(listed.status, 200);
+        // One of each, whichever replica answers.
+        assert_eq!(listed.count("date"), 1, "{listed:?}");
+        assert_eq!(listed.count("content-length") + listed.count("transfer-encoding"), 1, "{listed:?}");
         assert_eq!(cluster.list(&session, BOB), 404, "it is not bob's");
     }
     assert_eq!(cluster.count("pegboard_http_sessions_open"), 1, "it is at one replica");

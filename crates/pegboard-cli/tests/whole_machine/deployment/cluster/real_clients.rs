@@ -32,9 +32,9 @@ impl Session {
 
     #[track_caller]
     fn calls_a_tool(&mut self, when: &str) {
-        writeln!(self.tools, "fx__read").unwrap();
         let mut line = String::new();
-        self.results.read_line(&mut line).unwrap();
+        let asked = writeln!(self.tools, "fx__read").and_then(|()| self.results.read_line(&mut line));
+        assert!(asked.is_ok(), "{} {when}: {asked:?}", self.name);
         assert_eq!(line.trim(), "read it", "{} {when}", self.name);
     }
 }
