@@ -30,8 +30,17 @@ const BOB: (&str, &str) = ("Authorization", "Bearer pgb_bob");
 struct Cluster {
     homes: Vec<Home>,
     served: Vec<Option<Served>>,
-    targets: Arc<Mutex<Vec<String>>>,
+    targets: Arc<Mutex<Vec<Target>>>,
     address: String,
+}
+
+/// A replica as the balancer knows it.
+#[derive(Clone, Default)]
+struct Target {
+    /// Empty while it does not run.
+    address: String,
+    /// How many connections of it are open.
+    open: Arc<AtomicUsize>,
 }
 
 impl Cluster {
@@ -62,7 +71,9 @@ impl Cluster {
                 home.entry("fx", fake(), more)
             ));
         }
-        let targets = Arc::new(Mutex::new(vec![String::new(); count]));
+        let targets = Arc::new(Mutex::new(
+            std::iter::repeat_with(Target::default).take(count).collect::<Vec<_>>(),
+        ));
         let address = balance(&targets);
         let mut cluster = Self {
             served: homes.iter().map(|_| None).collect(),
@@ -82,7 +93,7 @@ impl Cluster {
                 .tools_if_admitted("/mcp", &[ADA])
                 .is_some_and(|tools| tools.iter().any(|tool| tool == "fx__read"))
         });
-        self.targets.lock().unwrap()[index] = served.address.clone();
+        self.targets.lock().unwrap()[index].address = served.address.clone();
         self.served[index] = Some(served);
     }
 
@@ -91,13 +102,23 @@ impl Cluster {
         let served = self.served[index].take().unwrap();
         served.signal("TERM");
         assert_eq!(served.code(), Some(0));
-        self.targets.lock().unwrap()[index].clear();
+        self.forget(index);
+    }
+
+    /// Makes the balancer forget a replica, and waits until the clients know of the end of their connections.
+    fn forget(&self, index: usize) {
+        let open = {
+            let mut targets = self.targets.lock().unwrap();
+            targets[index].address.clear();
+            targets[index].open.clone()
+        };
+        until("its connections have ended", || open.load(Ordering::Relaxed) == 0);
     }
 
     /// Kills a replica with SIGKILL.
     fn kill(&mut self, index: usize) {
-        self.targets.lock().unwrap()[index].clear();
         drop(self.served[index].take());
+        self.forget(index);
     }
 
     fn replica(&self, index: usize) -> &Served {
@@ -178,7 +199,7 @@ impl Cluster {
 }
 
 /// Starts a balancer, and returns its address. A replica without an address gets nothing.
-fn balance(targets: &Arc<Mutex<Vec<String>>>) -> String {
+fn balance(targets: &Arc<Mutex<Vec<Target>>>) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap().to_string();
     let (targets, turn) = (targets.clone(), AtomicUsize::new(0));
@@ -187,12 +208,16 @@ fn balance(targets: &Arc<Mutex<Vec<String>>>) -> String {
             let targets = targets.lock().unwrap().clone();
             let next = (0..targets.len()).find_map(|_| {
                 let target = &targets[turn.fetch_add(1, Ordering::Relaxed) % targets.len()];
-                TcpStream::connect(target).ok()
+                Some((TcpStream::connect(&target.address).ok()?, target.open.clone()))
             });
-            let Some(server) = next else { continue };
+            let Some((server, open)) = next else { continue };
             let (from, to) = (client.try_clone().unwrap(), server.try_clone().unwrap());
             std::thread::spawn(move || pass(from, to));
-            std::thread::spawn(move || pass(server, client));
+            open.fetch_add(1, Ordering::Relaxed);
+            std::thread::spawn(move || {
+                pass(server, client);
+                open.fetch_sub(1, Ordering::Relaxed);
+            });
         }
     });
     address
@@ -330,7 +355,11 @@ fn a_session_that_was_ended_at_one_replica_is_ended_at_all() {
         assert_eq!(listed.status, 200);
         // One of each, whichever replica answers.
         assert_eq!(listed.count("date"), 1, "{listed:?}");
-        assert_eq!(listed.count("content-length") + listed.count("transfer-encoding"), 1, "{listed:?}");
+        assert_eq!(
+            listed.count("content-length") + listed.count("transfer-encoding"),
+            1,
+            "{listed:?}"
+        );
         assert_eq!(cluster.list(&session, BOB), 404, "it is not bob's");
     }
     assert_eq!(cluster.count("pegboard_http_sessions_open"), 1, "it is at one replica");
