@@ -30,7 +30,7 @@ use super::{
     reload_triggers::Triggers,
     reloader::{Reloader, Role},
     replicas,
-    serving::{self, Door, is_loopback},
+    serving::{self, Door, GatewayParts, is_loopback},
     tls_files,
 };
 use crate::{
@@ -196,19 +196,15 @@ impl Run for Serve {
             Ok(owner) => owner,
             Err(complaint) => return context.refuse(&complaint, &nothing).await,
         };
-        let gateway = match serving::gateway(
-            &daemon,
+        let parts = GatewayParts {
             tls,
             owner,
-            exporter.as_ref(),
-            access_log.as_ref(),
-            (sealer, replicas),
-            &context.global,
-            local,
-        ) {
-            Ok(gateway) => gateway,
-            Err(complaint) => return context.refuse(&complaint, &nothing).await,
+            exporter: exporter.as_ref(),
+            access_log: access_log.as_ref(),
+            sealer,
+            replicas,
         };
+        let gateway = serving::gateway(&daemon, parts, &context.global, local);
         let socket = occupied.as_ref().map(|occupied| occupied.path().to_owned());
         // Where tokens are configured, that of the user counts at the socket only.
         let token_file = token_file.filter(|_| !board.gateway_settings().serve.requires_token());

@@ -243,17 +243,31 @@ pub(super) fn sealer(serve: &ServeConfig) -> Result<Arc<Sealer>, Complaint> {
     })
 }
 
+/// What a gateway has besides the settings of its config.
+pub(super) struct GatewayParts<'a> {
+    pub(super) tls: Option<Tls>,
+    pub(super) owner: Owner,
+    pub(super) exporter: Option<&'a Exporter>,
+    pub(super) access_log: Option<&'a AccessLogWriter>,
+    pub(super) sealer: Arc<Sealer>,
+    pub(super) replicas: Option<Replicas>,
+}
+
 /// The gateway of a daemon, with the settings of its config.
 pub(super) fn gateway(
     daemon: &Daemon,
-    tls: Option<Tls>,
-    owner: Owner,
-    exporter: Option<&Exporter>,
-    access_log: Option<&AccessLogWriter>,
-    (sealer, replicas): (Arc<Sealer>, Option<Replicas>),
+    parts: GatewayParts<'_>,
     global: &Global,
     more: impl FnOnce(Monitor, BrowserSessions) -> Router,
-) -> Result<Gateway, Complaint> {
+) -> Gateway {
+    let GatewayParts {
+        tls,
+        owner,
+        exporter,
+        access_log,
+        sealer,
+        replicas,
+    } = parts;
     let board = daemon.board();
     let settings = board.gateway_settings();
     let serve = &settings.serve;
@@ -306,7 +320,7 @@ pub(super) fn gateway(
     if let Some(oauth) = &serve.oauth {
         builder = builder.oauth(oauth.clone());
     }
-    Ok(builder.build())
+    builder.build()
 }
 
 pub(super) fn tokens(serve: &ServeConfig) -> Vec<Token> {

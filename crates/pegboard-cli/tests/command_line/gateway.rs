@@ -35,7 +35,7 @@ pub(crate) struct Served {
 #[derive(Debug)]
 pub(crate) struct Response {
     pub(crate) status: u16,
-    head: String,
+    pub(crate) head: String,
     pub(crate) body: String,
 }
 
@@ -286,12 +286,6 @@ impl Response {
             let (key, value) = line.split_once(':')?;
             key.eq_ignore_ascii_case(name).then(|| value.trim())
         })
-    }
-
-    /// How often there is a header.
-    pub(crate) fn count(&self, name: &str) -> usize {
-        let names = self.head.lines().filter_map(|line| line.split_once(':'));
-        names.filter(|(key, _)| key.eq_ignore_ascii_case(name)).count()
     }
 
     /// The response message: the body, or the last event with data of a stream.
