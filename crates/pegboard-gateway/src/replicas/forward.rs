@@ -1,8 +1,11 @@
 //! Sends a request on to the replica that it belongs to, and its response back.
 
-use std::sync::{
-    Arc,
-    atomic::{AtomicBool, Ordering},
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
 };
 
 use bytes::{Bytes, BytesMut};
@@ -12,11 +15,15 @@ use http::{
     header::{CONNECTION, CONTENT_LENGTH, DATE, TRANSFER_ENCODING},
 };
 use pegboard_http::{Body, Error, Gate};
+use tokio::time::timeout;
 
 use super::{
     envelope::{self, OTHER_REPLICA, PROOF, REFUSED},
     registry::{Replica, Replicas},
 };
+
+/// How long a stream may have nothing to say. A gateway writes a comment every 15 s.
+const MAX_SILENCE: Duration = Duration::from_secs(60);
 
 /// The longest response that is read before its head is sent on.
 const MAX_WHOLE: u64 = 1 << 20;
@@ -28,6 +35,11 @@ pub(crate) struct ForwardedHead<'a> {
     pub(crate) uri: &'a Uri,
     pub(crate) headers: &'a HeaderMap,
 }
+
+/// An owner sends nothing, not even the comments that keep a stream open.
+#[derive(Debug, thiserror::Error)]
+#[error("the replica that this stream comes from is silent")]
+struct Silent;
 
 /// Why a replica has not answered a request.
 #[derive(Debug)]
@@ -64,7 +76,16 @@ impl Replicas {
             .ok_or_else(|| NotForwarded::Unreachable("it cannot be sealed".to_owned()))?;
         let left = Arc::new(Left::default());
         let sent = Body::gated(sealed, left.clone());
-        let response = match to.client.send(Method::POST, &to.target, HeaderMap::new(), sent).await {
+        let sending = to.client.send(Method::POST, &to.target, HeaderMap::new(), sent);
+        // A process that is stopped takes connections and answers nothing.
+        let answered = tokio::select! {
+            answered = sending => answered,
+            () = self.silent(to.id) => {
+                self.note_gone(to.id);
+                return Err(self.given_up(left.0.load(Ordering::Acquire)));
+            }
+        };
+        let response = match answered {
             Ok(response) => response,
             Err(error) => return Err(self.failed(to, &error, left.0.load(Ordering::Acquire))),
         };
@@ -90,6 +111,17 @@ impl Replicas {
         })?;
         self.count_forwarded();
         Ok(response)
+    }
+
+    /// What becomes of a request whose owner shows no sign of life any more.
+    fn given_up(&self, has_left: bool) -> NotForwarded {
+        match has_left {
+            true => {
+                self.count_lost();
+                NotForwarded::Lost("it shows no sign of life".to_owned())
+            }
+            false => NotForwarded::Gone,
+        }
     }
 
     fn failed(&self, to: &Replica, error: &Error, has_left: bool) -> NotForwarded {
@@ -139,8 +171,8 @@ async fn into_response(mut response: pegboard_http::Response) -> Result<Response
         return Ok(forwarded.map(|()| axum::body::Body::from(whole.freeze())));
     }
     let chunks = stream::try_unfold(response, async |mut response| {
-        let chunk = response.chunk().await?;
-        Ok::<_, Error>(chunk.map(|chunk: Bytes| (chunk, response)))
+        let chunk = timeout(MAX_SILENCE, response.chunk()).await.map_err(|_| Silent)?;
+        Ok::<_, axum::BoxError>(chunk?.map(|chunk: Bytes| (chunk, response)))
     });
     Ok(forwarded.map(|()| axum::body::Body::from_stream(chunks)))
 }

@@ -187,6 +187,20 @@ impl Replicas {
         Ok(found.map_or(Known::Gone, |replica| Known::Other(Arc::new(replica))))
     }
 
+    /// Completes when a replica has shown no sign of life for as long as it may. While the store does not answer, nobody can tell.
+    pub(super) async fn silent(&self, id: ReplicaId) {
+        let mut ticks = tokio::time::interval(HEARTBEAT);
+        // The first one is at once.
+        ticks.tick().await;
+        let mut missed = 0;
+        while missed < 2 {
+            ticks.tick().await;
+            let is_known = self.0.others.load().contains_key(&id);
+            // One that has just begun is not among the others before the next look.
+            missed = if is_known { 0 } else { missed + 1 };
+        }
+    }
+
     /// Notes that nothing listens any more where a replica was.
     pub(crate) fn note_gone(&self, id: ReplicaId) {
         let now = Instant::now();

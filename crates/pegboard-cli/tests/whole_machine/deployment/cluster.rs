@@ -404,6 +404,33 @@ fn a_session_of_a_replica_that_was_killed_goes_on_at_one_other() {
 }
 
 #[test]
+fn a_replica_that_hangs_holds_up_nobody_for_long_and_loses_its_sessions() {
+    let (_folder, store) = folder();
+    let cluster = Cluster::start(2, &store, fx, "stop_timeout = '200ms'");
+    let session = cluster.initialize(ADA);
+    let has_it = |index: usize| {
+        let metrics = cluster.replica(index).send("GET", "/metrics", &[ADA], "").body;
+        metrics.contains("pegboard_http_sessions_open 1\n")
+    };
+    let (owner, other) = if has_it(0) { (0, 1) } else { (1, 0) };
+    cluster.replica(owner).signal("STOP");
+    let list = json!({"jsonrpc": "2.0", "id": 7, "method": "tools/list"}).to_string();
+    let ask = || {
+        cluster
+            .replica(other)
+            .post("/mcp", &[ADA, ("Mcp-Session-Id", &session)], &list)
+    };
+    let told = ask();
+    let may_have_run = told.message()["error"]["data"]["may_have_executed"].clone();
+    assert_eq!((told.status, may_have_run), (200, true.into()), "{told:?}");
+    until("the other one has taken it over", || {
+        ask().message()["result"]["tools"].is_array()
+    });
+    cluster.replica(owner).signal("CONT");
+    assert!(ask().message()["result"]["tools"].is_array(), "it stays there");
+}
+
+#[test]
 fn a_replica_whose_store_is_gone_serves_what_needs_none_and_refuses_the_rest() {
     let (folder, store) = folder();
     let cluster = Cluster::start(2, &store, fx, "stop_timeout = '200ms'");
