@@ -7,7 +7,7 @@ use std::{
         Arc,
         atomic::{AtomicBool, AtomicU64, Ordering},
     },
-    time::Duration,
+    time::{Duration, SystemTime},
 };
 
 use arc_swap::ArcSwap;
@@ -52,6 +52,8 @@ pub(super) struct Inner {
     /// Whether the store answered when it was asked last.
     has_answered: AtomicBool,
     is_leaving: AtomicBool,
+    /// How often this replica was late with its sign of life, so that others may have taken over its sessions.
+    lapses: AtomicU64,
     pub(super) counters: Counters,
 }
 
@@ -125,6 +127,7 @@ impl Replicas {
             replays: ReplayGuard::default(),
             has_answered: AtomicBool::new(true),
             is_leaving: AtomicBool::new(false),
+            lapses: AtomicU64::new(0),
             counters: Counters::default(),
         })))
     }
@@ -144,6 +147,11 @@ impl Replicas {
         }
     }
 
+    /// How often this replica was late with its sign of life. A session that was its own before may be another one's now.
+    pub(crate) fn lapses(&self) -> u64 {
+        self.0.lapses.load(Ordering::Acquire)
+    }
+
     pub(super) fn this(&self) -> ReplicaId {
         self.0.sealer.replica()
     }
@@ -152,14 +160,23 @@ impl Replicas {
     pub(crate) async fn keep_registered(&self) {
         let mut ticks = tokio::time::interval(HEARTBEAT);
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        // The clock of the system goes on while the process or its machine is suspended.
+        let mut registered = None;
         loop {
             ticks.tick().await;
             if self.0.is_leaving.load(Ordering::Acquire) {
                 return;
             }
+            // Counted before the others see it again, so that no request that they send finds a session here that is theirs.
+            if registered.is_some_and(|at: SystemTime| at.elapsed().map_or(true, |since| since >= ALIVE)) {
+                self.0.lapses.fetch_add(1, Ordering::AcqRel);
+                registered = Some(SystemTime::now());
+            }
+            let began = SystemTime::now();
             if self.note(self.register().await).is_err() {
                 continue;
             }
+            registered = Some(began);
             let _ = self.note(self.look_for_others().await);
         }
     }

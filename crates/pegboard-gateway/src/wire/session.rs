@@ -33,6 +33,8 @@ const GENERAL: u64 = 0;
 pub(super) struct Session {
     pub(super) endpoint: Arc<Endpoint>,
     pub(super) peer: Arc<Peer>,
+    /// How often its process had been late among its replicas when it was last seen to be its own.
+    lapses: AtomicU64,
     /// The sealed part of its id, once it is known.
     sealed: OnceLock<Option<Box<str>>>,
     caller: Caller,
@@ -77,6 +79,7 @@ impl Session {
         Self {
             endpoint,
             peer,
+            lapses: AtomicU64::new(0),
             sealed: OnceLock::new(),
             caller,
             general: ReplayStream::new(GENERAL, MessageSource::Outbox(outbox), &keeping),
@@ -91,6 +94,16 @@ impl Session {
     /// Returns `true` if this caller opened the session at this endpoint. To any other the session does not exist.
     pub(super) fn belongs_to(&self, caller: &Caller, endpoint: &Arc<Endpoint>) -> bool {
         self.caller == *caller && Arc::ptr_eq(&self.endpoint, endpoint)
+    }
+
+    /// Whether it was seen to belong to this process since that was late for the last time.
+    pub(super) fn is_own_since(&self, lapses: u64) -> bool {
+        self.lapses.load(Ordering::Acquire) == lapses
+    }
+
+    /// Notes that it belongs to this process.
+    pub(super) fn note_own(&self, lapses: u64) {
+        self.lapses.store(lapses, Ordering::Release);
     }
 
     /// Notes the sealed part of its id.

@@ -42,6 +42,9 @@ pub(super) trait SessionStore: fmt::Debug + Send + Sync {
     /// Notes that the client has ended the session with this id, at another replica.
     fn note_over(&self, id: SecretId);
 
+    /// Ends a session here that another replica has taken over.
+    fn hand_over(&self, id: SecretId);
+
     /// Ends a session of this caller at this endpoint. Returns `false` if there is none.
     fn end(&self, id: SecretId, caller: &Caller, endpoint: &Arc<Endpoint>) -> bool;
 

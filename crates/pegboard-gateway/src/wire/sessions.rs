@@ -174,6 +174,13 @@ impl SessionStore for Sessions {
         self.over.lock().contains(&id)
     }
 
+    fn hand_over(&self, id: SecretId) {
+        let session = self.open.write().remove(&id);
+        if let Some(session) = session {
+            session.end();
+        }
+    }
+
     fn note_over(&self, id: SecretId) {
         self.note_all_over([id]);
     }

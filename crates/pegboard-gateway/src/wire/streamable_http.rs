@@ -272,6 +272,7 @@ impl HttpWire {
         }
         if let Some(session) = self.sessions.enter(secret, visit.caller, visit.endpoint) {
             session.0.set_sealed(sealed.as_deref());
+            session.0.note_own(self.replicas.as_ref().map_or(0, Replicas::lapses));
         }
         let id = SessionId {
             secret,
@@ -363,6 +364,7 @@ impl HttpWire {
         let session = self.sessions.reopen(id.secret, visit.endpoint, visit.caller, opened);
         let session = session.map_err(not_opened)?;
         session.0.set_sealed(id.sealed);
+        session.0.note_own(self.replicas.as_ref().map_or(0, Replicas::lapses));
         Ok(session)
     }
 

@@ -428,6 +428,14 @@ fn a_replica_that_hangs_holds_up_nobody_for_long_and_loses_its_sessions() {
     });
     cluster.replica(owner).signal("CONT");
     assert!(ask().message()["result"]["tools"].is_array(), "it stays there");
+    // The one that was late notices that it lost the session.
+    until("the session has one owner again", || {
+        let late = cluster
+            .replica(owner)
+            .post("/mcp", &[ADA, ("Mcp-Session-Id", &session)], &list);
+        late.message()["result"]["tools"].is_array() && !has_it(owner)
+    });
+    assert!(has_it(other));
 }
 
 #[test]

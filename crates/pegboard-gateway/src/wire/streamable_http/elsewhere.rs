@@ -99,17 +99,28 @@ impl HttpWire {
         else {
             return Ok(Place::Here);
         };
-        let text = secret.text();
-        if self.sessions.enter(secret, visit.caller, visit.endpoint).is_some()
-            || self.sessions.is_over(secret)
-            || !visit.endpoint.has_sealed(visit.caller, &text, sealed)
-        {
+        let (text, lapses) = (secret.text(), replicas.lapses());
+        let here = self.sessions.enter(secret, visit.caller, visit.endpoint);
+        let is_known = match &here {
+            Some(session) => session.0.is_own_since(lapses),
+            None => self.sessions.is_over(secret) || !visit.endpoint.has_sealed(visit.caller, &text, sealed),
+        };
+        if is_known {
             return Ok(Place::Here);
         }
         match replicas.find_session(&text).await? {
-            SessionOwner::This => Ok(Place::Here),
-            SessionOwner::Other(replica) => Ok(Place::At(replica)),
+            SessionOwner::This => {
+                if let Some(session) = here {
+                    session.0.note_own(lapses);
+                }
+                Ok(Place::Here)
+            }
+            SessionOwner::Other(replica) => {
+                self.sessions.hand_over(secret);
+                Ok(Place::At(replica))
+            }
             SessionOwner::Ended => {
+                self.sessions.hand_over(secret);
                 self.sessions.note_over(secret);
                 Ok(Place::Here)
             }
