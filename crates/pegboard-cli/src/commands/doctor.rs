@@ -47,6 +47,7 @@ use kinds::{Level, ReachStep};
 pub(super) use overview::Overview;
 use program::Written;
 use screen::Detail;
+pub(super) use program::is_missing;
 use stopped::Stopped;
 
 /// The most rounds of fixing and looking again.
