@@ -11,7 +11,7 @@ mod table;
 mod wrap;
 
 pub(crate) use image::Graphics;
-pub(crate) use moment::moment;
+pub(crate) use moment::{IN_SECONDS, moment};
 pub(crate) use out_file::check_out;
 pub(crate) use path_text::path_text;
 #[cfg(unix)]

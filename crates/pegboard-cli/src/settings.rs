@@ -14,7 +14,7 @@ pub(crate) use boards::{
 #[cfg(unix)]
 pub(crate) use boards::{catalogs_folder, state_folder};
 pub(crate) use folder::here;
-pub(crate) use hosts::{APPROVE_HINT, HostServers, PendingServer, forget_hosts, hosts_found, join};
+pub(crate) use hosts::{HostServers, PendingServer, approve_hint, decline_hosts, forget_hosts, hosts_found, join};
 pub(crate) use secrets::secret_store;
 
 use std::{collections::BTreeSet, time::Duration};
@@ -244,7 +244,7 @@ impl Settings {
                     .and_then(|hosts| hosts.pending_names(|name| self.is_told(name)));
                 Err(Complaint {
                     message: format!("not approved to start: {}", names.unwrap_or_default()),
-                    hint: Some(APPROVE_HINT.to_owned()),
+                    hint: Some(approve_hint().to_owned()),
                     exit: Exit::Refused,
                 })
             }

@@ -97,8 +97,10 @@ pub enum Effect {
     Updated,
     /// It was there already.
     Unchanged,
-    /// It is gone, or servers were put back.
+    /// It is gone, and servers may have been put back.
     Removed,
+    /// It was not there, and servers were put back.
+    Restored,
     /// It was not there.
     Absent,
 }

@@ -20,7 +20,7 @@ use super::{
 use crate::{
     cli::duration,
     exit::Exit,
-    output::{Report, Table, one_line, path_text},
+    output::{IN_SECONDS, Report, Table, moment, one_line, path_text},
     settings::{Complaint, Settings},
 };
 
@@ -403,7 +403,10 @@ fn table(records: &[Value]) -> String {
             _ => String::new(),
         };
         table.row([
-            text(&record["at"]),
+            match text(&record["at"]).parse::<Timestamp>() {
+                Ok(at) => moment(at, IN_SECONDS),
+                Err(_) => text(&record["at"]),
+            },
             // Without tokens, what tells clients apart is the way by which they came.
             match text(&record["principal"]) {
                 who if who.is_empty() => text(&record["view"]),

@@ -32,11 +32,12 @@ use super::{
     consent,
     context::{Context, Ending, ServerSource, TIMEOUT, cancelled, late},
     listing,
+    needed_variables::LastWords,
     starting::StartingServers,
 };
 use crate::{
     cli::or_raw,
-    daemon,
+    daemon::{self, RunningDaemon},
     exit::Exit,
     output::{Output, Report, check_out},
     settings::{self, Settings},
@@ -174,12 +175,14 @@ impl Run for Call {
             let report = load.report(&context.output, &reply.name, concurrent, ending);
             return context.close(&board, with_warnings(report, &problems)).await;
         }
+        let known = board.status().servers;
         let situation = Situation {
             settings: &settings,
             config: &config,
-            servers: &board.status().servers,
+            servers: &known,
             is_late: context.is_late(),
             is_in_daemon: servers.daemon.is_some(),
+            last_words: last_words(&reply, &known, servers.daemon.as_ref()).await,
         };
         let missing = situation.missing_secrets(&reply);
         let mut reply = situation.advise(reply);
@@ -210,6 +213,29 @@ impl Run for Call {
         }
         let report = context.write_out(report, self.out.as_deref()).await;
         context.close(&board, report).await
+    }
+}
+
+/// The last words of the process of a refused call's server, if it exited by itself.
+async fn last_words(reply: &Reply, servers: &[ServerStatus], daemon: Option<&RunningDaemon>) -> Option<LastWords> {
+    let Outcome::Refused(failure) = &reply.outcome else {
+        return None;
+    };
+    let name = reply.server.as_ref()?;
+    match daemon {
+        None => {
+            let server = servers.iter().find(|server| server.name == *name)?;
+            LastWords::here(server.last_error.as_ref()?)
+        }
+        Some(daemon) => {
+            let is_exit = failure.diagnosis.as_deref()?.cause.is_own_exit();
+            let status = if is_exit {
+                daemon.status().await.ok()?
+            } else {
+                return None;
+            };
+            LastWords::in_daemon(&status, name.as_str())
+        }
     }
 }
 

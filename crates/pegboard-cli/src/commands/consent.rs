@@ -13,12 +13,13 @@ use serde_json::Value;
 use super::{
     agreement,
     context::{Context, Ending, interruption_report, time_up},
-    secret_prompt,
+    needed_variables,
+    secret_prompt::{self, Need},
 };
 use crate::{
     exit::Exit,
     output::{self, clean, one_line, shell_word},
-    settings::{HostServers, PendingServer, Settings, join},
+    settings::{HostServers, PendingServer, Settings, decline_hosts, join},
 };
 
 /// How a problem names a secret that is not stored.
@@ -69,7 +70,12 @@ pub(super) async fn approve_hosts(
     output.say(&plan(hosts, &names));
     let question = question(hosts, &names);
     match context.work(agreement::agrees(&output, &question)).await {
-        Ending::Done(false) => return Ok(()),
+        Ending::Done(false) => {
+            decline_hosts();
+            // Its problems say what to do now.
+            *settings = Settings::load_or_hosts(&context.global);
+            return Ok(());
+        }
         Ending::Done(true) => {}
         Ending::TimeUp => return Err(context.print(time_up(&output, &Value::Null)).await),
         Ending::Interrupted => return Err(context.print(interruption_report(&output, &Value::Null)).await),
@@ -165,16 +171,15 @@ pub(super) async fn ask_for_secrets(
         return Ok(());
     }
     let output = context.output.clone();
-    match context.work(secret_prompt::find_place(&output)).await {
-        Ending::Done(true) => {}
-        Ending::Done(false) => return Ok(()),
-        Ending::TimeUp => return Err(context.print(time_up(&output, &Value::Null)).await),
-        Ending::Interrupted => return Err(context.print(interruption_report(&output, &Value::Null)).await),
-    }
     let mut is_changed = false;
     for (name, servers) in &missing {
         let shown: Vec<String> = servers.iter().map(|server| settings.marked_name(server)).collect();
-        match context.work(secret_prompt::ask_and_store(&output, name, &shown)).await {
+        let need = Need {
+            name,
+            servers: &shown,
+            note: None,
+        };
+        match context.work(secret_prompt::ask_and_store(&output, &need)).await {
             Ending::Done(false) => {}
             Ending::Done(true) => {
                 is_changed = true;
@@ -198,44 +203,52 @@ pub(super) async fn ask_for_secrets(
 /// Asks for the secrets that servers of our config asked for before they ended, and gives them to the servers. The next command starts them with
 /// these.
 pub(super) async fn ask_after_failure(context: &mut Context<'_>, missing: &[(String, Vec<String>)]) {
+    if give_missing_secrets(context, missing).await {
+        context
+            .output
+            .note("give the command again: the server is started with it then");
+    }
+}
+
+/// Gives servers of our config the secrets that they asked for before they ended: those that are stored after a question, the others when the user
+/// has typed them. Returns whether any server has got one. Without a terminal it does nothing.
+pub(super) async fn give_missing_secrets(context: &mut Context<'_>, missing: &[(String, Vec<String>)]) -> bool {
     let output = context.output.clone();
-    if missing.is_empty() || !secret_prompt::can_ask(&output) {
-        return;
-    }
-    let mut asked = missing
-        .iter()
-        .filter(|(server, names)| !names.is_empty() && is_ours(context, server))
-        .peekable();
-    if asked.peek().is_none() {
-        return;
-    }
-    if !matches!(
-        context.work(secret_prompt::find_place(&output)).await,
-        Ending::Done(true)
-    ) {
-        return;
+    if !secret_prompt::can_ask(&output) {
+        return false;
     }
     let mut is_any = false;
     for (server, names) in missing {
-        if names.is_empty() || !is_ours(context, server) {
+        let Some(file) = own_file(context, server).filter(|_| !names.is_empty()) else {
             continue;
-        }
+        };
         for name in names {
+            let is_stored = needed_variables::is_stored(name);
             let servers = [server.clone()];
-            let asking = secret_prompt::ask_and_store(&output, name, &servers);
+            let asking = async {
+                if is_stored {
+                    let question = format!("{server} asks for `{name}`, which is stored. Pass it on to {server}?");
+                    return agreement::agrees(&output, &one_line(&question)).await;
+                }
+                let note = format!("It is stored as your secret, and `env` of `{server}` in {file} refers to it.");
+                let need = Need {
+                    name,
+                    servers: &servers,
+                    note: Some(note),
+                };
+                secret_prompt::ask_and_store(&output, &need).await
+            };
             match context.work(asking).await {
                 Ending::Done(true) => {
                     is_any = true;
                     refer(context, server, name, true);
                 }
                 Ending::Done(false) => {}
-                Ending::TimeUp | Ending::Interrupted => return,
+                Ending::TimeUp | Ending::Interrupted => return is_any,
             }
         }
     }
-    if is_any {
-        output.note("give the command again: the server is started with it then");
-    }
+    is_any
 }
 
 /// The secrets that servers lack, each with the names of the servers. Those of files that other programs read too are left out: a reference to our
@@ -273,12 +286,18 @@ fn missing_secret(problem: &Problem) -> Option<(&str, &str)> {
 
 /// Whether a server is in a config file that no other program reads.
 fn is_ours(context: &Context<'_>, server: &str) -> bool {
+    own_file(context, server).is_some()
+}
+
+/// The config file of a server as it is shown, if no other program reads it.
+pub(super) fn own_file(context: &Context<'_>, server: &str) -> Option<String> {
     let files = ServersFile::with(&context.global.configs, server).unwrap_or_default();
-    files.first().is_some_and(|file| !file.is_shared())
+    let file = files.first().filter(|file| !file.is_shared())?;
+    Some(file.shown_path())
 }
 
 /// Has the config entry of a server take a value from the secret in place of the variable; with `gives` its process gets it in any case.
-fn refer(context: &Context<'_>, server: &str, name: &str, gives: bool) {
+pub(super) fn refer(context: &Context<'_>, server: &str, name: &str, gives: bool) {
     let edit = || -> Result<Option<String>, HostError> {
         let _locks = ServersFile::lock_all(&context.global.configs)?;
         let mut files = ServersFile::with(&context.global.configs, server)?;

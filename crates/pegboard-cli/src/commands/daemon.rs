@@ -9,13 +9,14 @@ use clap::Args;
 use serde_json::{Value, json};
 
 use super::{
+    agreement,
     command::{Run, With, commands},
     context::{Context, Ending},
 };
 use crate::{
     daemon::{self, FoundDaemon},
     exit::Exit,
-    output::{Report, path_text},
+    output::{Output, Report, path_text},
     settings::{Complaint, Settings},
 };
 
@@ -76,12 +77,38 @@ pub(crate) struct Stop {
     /// End those of other configs too, except `pegboard serve`
     #[arg(long)]
     all: bool,
+    /// End a `pegboard serve` without a question
+    #[arg(short, long)]
+    yes: bool,
 }
 
 impl Run for Stop {
     async fn run(self, mut context: Context<'_>) -> Exit {
         let nothing = json!({"stopped": [], "failed": []});
         let settings = Settings::load(&context.global);
+        if !self.yes {
+            let (global, output) = (context.global.clone(), context.output.clone());
+            let asked = async {
+                let ours = daemon::our_daemon(&global, &settings).await?;
+                let gateway = ours.filter(|ours| ours.report.is_some() && !screen::is_background(ours));
+                match gateway {
+                    Some(gateway) => may_end(&output, gateway.pid).await,
+                    None => Ok(()),
+                }
+            };
+            match context.work_or_end(asked, &nothing).await {
+                Ok(Ok(())) => {}
+                Ok(Err(why)) => {
+                    let complaint = Complaint {
+                        message: why,
+                        hint: Some("`--yes` ends it; or end it where it was started".to_owned()),
+                        exit: Exit::Refused,
+                    };
+                    return context.refuse(&complaint, &nothing).await;
+                }
+                Err(exit) => return exit,
+            }
+        }
         let (global, limit) = (context.global.clone(), context.deadline);
         let stopping = async {
             let mut found = daemon::all_daemons(&global, &settings).await?;
@@ -131,6 +158,19 @@ impl Run for Stop {
             });
         }
         context.print(report).await
+    }
+}
+
+/// Asks the user whether a gateway may be ended that was not started by a command or a host. The error says why it is not.
+async fn may_end(output: &Output, pid: u32) -> Result<(), String> {
+    let what = format!("process {pid} is a `pegboard serve` that was not started in the background");
+    if output.is_json() || !agreement::can_ask() {
+        return Err(what);
+    }
+    output.say(&format!("{what}.\n"));
+    match agreement::agrees(output, "End it?").await {
+        true => Ok(()),
+        false => Err("not confirmed, so it goes on".to_owned()),
     }
 }
 

@@ -35,6 +35,7 @@ use super::{
     command::Run,
     consent,
     context::{Context, Ending},
+    needed_variables,
 };
 use crate::{
     exit::Exit,
@@ -46,6 +47,7 @@ use finding::{Finding, Fixes, Remedy, ReportSection};
 use kinds::{Level, ReachStep};
 pub(super) use overview::Overview;
 use program::Written;
+pub(super) use program::is_missing;
 use screen::Detail;
 use stopped::Stopped;
 
@@ -100,6 +102,14 @@ impl Run for Doctor {
         let mut sections = Vec::new();
         if let Err(stopped) = diagnose(&mut context, &self, &mut sections).await {
             return stopped.end(context, &sections, &Fixes::default(), detail).await;
+        }
+        if self.fix && !self.dry_run {
+            let missing = asked_for(&sections);
+            if consent::give_missing_secrets(&mut context, &missing).await
+                && let Err(stopped) = diagnose(&mut context, &self, &mut sections).await
+            {
+                return stopped.end(context, &sections, &Fixes::default(), detail).await;
+            }
         }
         if self.dry_run {
             let would = apply(&remedies(&sections, &[]), true, &context.output);
@@ -297,6 +307,16 @@ fn title(config: &Config, name: &ServerName) -> String {
             .unwrap_or_default(),
         None => "not usable".to_owned(),
     }
+}
+
+/// The servers that asked for secrets before they ended which are not stored, each with the names. The others have a remedy.
+fn asked_for(sections: &[ReportSection]) -> Vec<(String, Vec<String>)> {
+    let of_server = |section: &ReportSection| {
+        let names = section.findings().flat_map(|finding| &finding.asked_for);
+        let names = names.filter(|name| !needed_variables::is_stored(name)).cloned();
+        Some((section.server.clone()?, names.collect()))
+    };
+    sections.iter().filter_map(of_server).collect()
 }
 
 /// The remedies of a report, without those that were tried.

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 use super::{command::Run, context::Context, status::rows::StatusRows};
 use crate::{
-    daemon,
+    daemon::{self, FoundDaemon},
     exit::Exit,
     output::{self, Paint, Report, fit},
     settings::{Settings, hosts_found, in_short, join},
@@ -40,7 +40,7 @@ impl Run for FirstScreen {
     async fn run(self, mut context: Context<'_>) -> Exit {
         let settings = Settings::load(&context.global);
         let seen = match settings.demo_note().and_then(|_| hosts_found()) {
-            Some(found) => Overview::of_hosts(&found),
+            Some(found) => Overview::of_hosts(&found, &Settings::load_or_hosts(&context.global)),
             None => look(&context, &settings).await,
         };
         let report = match context.output.is_json() {
@@ -58,6 +58,11 @@ impl Run for FirstScreen {
 /// Asks the daemon, if one runs, or else the config.
 async fn look(context: &Context<'_>, settings: &Settings) -> Overview {
     let limit = Deadline::within(PATIENCE.min(context.deadline.remaining()));
+    if !settings.loaded.unreadable.is_empty() {
+        let found = tokio::time::timeout(limit.remaining(), daemon::our_daemon(&context.global, settings)).await;
+        let going_on = found.ok().and_then(Result::ok).flatten();
+        return Overview::of_broken_config(settings, going_on.as_ref());
+    }
     // A daemon that cannot be used is no news here.
     let silent = context.output.silenced();
     match daemon::find(&context.global, settings, &silent, limit).await {
@@ -101,7 +106,7 @@ impl Overview {
     }
 
     /// The servers of other programs, where there is no config.
-    fn of_hosts(found: &AvailableServers) -> Self {
+    fn of_hosts(found: &AvailableServers, settings: &Settings) -> Self {
         let all = found.servers.len();
         Self {
             running: format!(
@@ -110,12 +115,26 @@ impl Overview {
                 join(&found.sources())
             ),
             document: json!({"servers": {"configured": all, "ready": null, "idle": null}, "daemon": null}),
-            attention: Vec::new(),
+            attention: attention::of_hosts(settings).into_iter().collect(),
             next: (
                 "pegboard init".to_owned(),
                 "put them into a config, and Pegboard into these programs",
             ),
         }
+    }
+
+    /// A config that cannot be read, and what goes on with the one that it had before.
+    fn of_broken_config(settings: &Settings, going_on: Option<&FoundDaemon>) -> Self {
+        let mut overview = Self::of_config(settings);
+        if let Some(found) = going_on {
+            let is_gateway = found.report.as_ref().is_some_and(|report| !report.hello.background);
+            let what = if is_gateway { "gateway" } else { "daemon" };
+            let pid = found.pid;
+            overview.running =
+                format!("the config cannot be read; the {what} (process {pid}) goes on with the one that it has");
+            overview.document["daemon"] = json!({"pid": pid});
+        }
+        overview
     }
 
     /// The servers of the config, of which none runs.
@@ -139,7 +158,8 @@ impl Overview {
             None if all == 0 => format!("no server is switched on{of_file}"),
             None => format!("{} configured{of_file}, none is running", counted(all)),
         };
-        let attention = attention::of_config(settings);
+        let mut attention = attention::of_config(settings);
+        attention.extend(attention::of_programs(settings));
         Self {
             running,
             document: json!({"servers": {"configured": all, "ready": null, "idle": null}, "daemon": null}),
@@ -194,8 +214,8 @@ impl Overview {
 fn next(settings: &Settings, attention: &[Attention]) -> (String, &'static str) {
     if settings.demo_note().is_some() {
         return (
-            "pegboard init".to_owned(),
-            "import the servers of your editors and agents",
+            "pegboard call demo.calculate expression='6 * 7'".to_owned(),
+            "call a tool of the demo server",
         );
     }
     if let Some(first) = attention.first() {

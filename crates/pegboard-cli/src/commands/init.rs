@@ -2,7 +2,10 @@
 
 mod first_config;
 
-use std::{collections::BTreeMap, fmt::Write as _};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fmt::Write as _,
+};
 
 use clap::Args;
 use pegboard_base::secret::names_secret;
@@ -24,7 +27,7 @@ use super::{
 use crate::{
     cli::hide_unless_for_files,
     exit::Exit,
-    output::{Report, one_line, path_text},
+    output::{self, Output, Report, one_line, path_text, wrap_message},
     settings::{Complaint, Settings},
 };
 
@@ -168,6 +171,7 @@ impl Run for Init {
                         .data
                         .push_str(&Twice::text(&twice, self.dry_run, Some(TAKE_OVER)));
                     if let Some(checked) = checked {
+                        let checked = wrap_message(&checked.to_string(), output::width(), 0);
                         let _ = writeln!(report.data, "{checked}");
                     }
                     report.data.push_str(&next(&plan, &unset));
@@ -208,13 +212,7 @@ fn is_without_config(context: &Context<'_>, plan: &Plan) -> bool {
     !plan.file.exists() && (is_named || Settings::load(&context.global).demo_note().is_some())
 }
 
-async fn ask(
-    plan: &mut Plan,
-    is_first: bool,
-    hosts: &[&'static Host],
-    takes_over: bool,
-    output: &crate::output::Output,
-) -> Answers {
+async fn ask(plan: &mut Plan, is_first: bool, hosts: &[&'static Host], takes_over: bool, output: &Output) -> Answers {
     output.say(&overview(hosts, plan));
     let mut answers = Answers {
         imports: false,
@@ -241,7 +239,9 @@ async fn ask(
     }
     let is_of_host = |row: &&Row| hosts.iter().any(|host| host.id == row.host.id);
     let movable = find_movable(plan).into_iter().filter(is_of_host);
-    let own: Vec<&str> = movable.map(|row| row.original.as_str()).collect();
+    // Two hosts may have a server of one name.
+    let own: BTreeSet<&str> = movable.map(|row| row.original.as_str()).collect();
+    let own: Vec<&str> = own.into_iter().collect();
     // What was not imported cannot be taken out.
     if answers.installs && !own.is_empty() && (answers.imports || !plan.has_work()) {
         let question = format!(
@@ -307,7 +307,10 @@ fn overview(hosts: &[&'static Host], plan: &Plan) -> String {
             "no host such as Claude, Cursor or VS Code was found\n{}",
             screen::text(plan)
         ),
-        false => format!("found {}\n{}", names.join(", "), screen::text(plan)),
+        false => {
+            let found = format!("found {}", names.join(", "));
+            format!("{}\n{}", wrap_message(&found, output::width(), 0), screen::text(plan))
+        }
     }
 }
 

@@ -1,5 +1,6 @@
 //! `pegboard install` and `uninstall`: enters Pegboard in the config files of hosts, and takes it out again.
 
+mod left_over;
 mod options;
 mod reachable;
 pub(super) mod screen;
@@ -9,7 +10,7 @@ mod twice;
 use clap::Args;
 use pegboard::url::Url;
 use pegboard_hosts::{
-    hosts::{self, Connection, HOSTS, Host},
+    hosts::{self, Connection, Folders, HOSTS, Host},
     install::{self, Change, Existing, Installation, Removal},
 };
 use serde_json::{Value, json};
@@ -26,6 +27,7 @@ use crate::{
     output::{Report, clean},
     settings::{Complaint, Settings},
 };
+use left_over::LeftOver;
 pub(super) use options::Install;
 use take_over::{Stop, TakenOver, take_over};
 pub(super) use twice::Twice;
@@ -55,7 +57,7 @@ impl Run for Install {
                     Some(_) => Vec::new(),
                     None => twice(&context, &done.changes, &self),
                 };
-                let mut report = report(&context, &done, taken.as_ref(), &twice, self.dry_run);
+                let mut report = report(&context, &done, taken.as_ref(), &twice, &[], self.dry_run);
                 if self.url.is_none() && Settings::load(&context.global).demo_note().is_some() {
                     report = report.warning(ONLY_DEMO);
                 }
@@ -239,9 +241,14 @@ impl Run for Uninstall {
 
     /// Takes Pegboard out of hosts. A host whose file cannot be edited does not keep the others from it.
     async fn run(self, mut context: Context<'_>) -> Exit {
-        match take_out(&self) {
-            Ok(done) => {
-                let mut report = report(&context, &done, None, &[], self.dry_run);
+        let taken_out = import::folders().and_then(|folders| Ok((take_out(&self, &folders)?, folders)));
+        match taken_out {
+            Ok((done, folders)) => {
+                let left = match self.dry_run {
+                    true => Vec::new(),
+                    false => left_over::find(&context, &done.changes, &folders).await,
+                };
+                let mut report = report(&context, &done, None, &[], &left, self.dry_run);
                 if done.changes.is_empty() {
                     report.exit = Exit::ToolError;
                 }
@@ -252,10 +259,9 @@ impl Run for Uninstall {
     }
 }
 
-fn take_out(options: &Uninstall) -> Result<Done, Complaint> {
-    let folders = import::folders()?;
+fn take_out(options: &Uninstall, folders: &Folders) -> Result<Done, Complaint> {
     let hosts = match options.all {
-        true => hosts::find_present(&folders),
+        true => hosts::find_present(folders),
         false => hosts_of(&options.hosts)?,
     };
     let is_single = hosts.len() == 1 && !options.all;
@@ -267,7 +273,7 @@ fn take_out(options: &Uninstall) -> Result<Done, Complaint> {
     };
     let mut done = Done::default();
     for host in hosts {
-        match install::uninstall(host, &removal, &folders) {
+        match install::uninstall(host, &removal, folders) {
             Ok((changes, failed)) => {
                 done.changes.extend(changes);
                 done.skipped
@@ -332,13 +338,23 @@ fn twice(context: &Context<'_>, changes: &[Change], options: &Install) -> Vec<Tw
         .collect()
 }
 
-fn report(context: &Context<'_>, done: &Done, taken: Option<&TakenOver>, twice: &[Twice], is_dry: bool) -> Report {
+fn report(
+    context: &Context<'_>,
+    done: &Done,
+    taken: Option<&TakenOver>,
+    twice: &[Twice],
+    left: &[LeftOver],
+    is_dry: bool,
+) -> Report {
     let mut report = match context.output.is_json() {
         true => {
             let hosts: Vec<Value> = done.changes.iter().map(screen::document).collect();
             let mut document = json!({"hosts": hosts, "skipped": done.skipped_documents(), "dry_run": is_dry});
             if !twice.is_empty() {
                 document["twice"] = Twice::documents(twice).into();
+            }
+            if !left.is_empty() {
+                document["left_over"] = left.iter().map(LeftOver::document).collect();
             }
             if let Some(taken) = taken {
                 document["taken_over"] = import::screen::document(&taken.plan, !is_dry);
@@ -353,6 +369,7 @@ fn report(context: &Context<'_>, done: &Done, taken: Option<&TakenOver>, twice: 
         }
         report.data.push_str(&screen::text(&done.changes, is_dry));
         report.data.push_str(&Twice::text(twice, is_dry, None));
+        report.data.push_str(&left_over::text(left));
     }
     let of_import = taken.map(|taken| import::screen::warnings(&taken.plan, !is_dry));
     for warning in of_import.into_iter().flatten().chain(done.warnings()) {

@@ -3,9 +3,13 @@
 use pegboard::{
     Config, ServerName,
     config::{Command, Transport},
+    diagnosis::Diagnosis,
     status::LastError,
 };
 use pegboard_base::secret::names_secret;
+use serde_json::Value;
+
+use crate::settings::secret_store;
 
 /// Words with which programs ask for a variable, in lower case.
 const ASKING: &[&str] = &[
@@ -59,41 +63,89 @@ const SETTINGS: &[&str] = &[
     "WORKSPACE",
 ];
 
-/// The advice for a server of this process that has ended with this error.
-pub(super) fn advice_for(config: &Config, server: &ServerName, error: &LastError) -> Option<String> {
-    match &config.servers.get(server)?.transport {
-        Transport::Stdio(command) => advice(command, error),
-        Transport::Remote { .. } => None,
+/// The last words of a server's process that exited by itself.
+#[derive(Debug)]
+pub(super) struct LastWords {
+    text: String,
+    /// Whether the process was one of the daemon, which has an environment of its own.
+    is_in_daemon: bool,
+}
+
+impl LastWords {
+    /// Those of a process of this command.
+    pub(super) fn here(error: &LastError) -> Option<Self> {
+        let diagnosis = error.diagnosis.as_deref()?;
+        let text = error.stderr.clone().filter(|_| diagnosis.cause.is_own_exit())?;
+        Some(Self {
+            text,
+            is_in_daemon: false,
+        })
+    }
+
+    /// Those of a process of the daemon, which reports its status so.
+    pub(super) fn in_daemon(status: &Value, server: &str) -> Option<Self> {
+        let mut rows = status["servers"].as_array()?.iter();
+        let error = &rows.find(|row| row["name"] == server)?["last_error"];
+        let diagnosis: Diagnosis = serde_json::from_value(error["diagnosis"].clone()).ok()?;
+        let text = error["stderr"].as_str().filter(|_| diagnosis.cause.is_own_exit())?;
+        Some(Self {
+            text: text.to_owned(),
+            is_in_daemon: true,
+        })
+    }
+
+    /// Whether a variable is set for the program that starts the process. Of the daemon's nothing is known.
+    fn is_set(&self, name: &str) -> bool {
+        !self.is_in_daemon && std::env::var_os(name).is_some()
     }
 }
 
-/// How a process that exited by itself gets the variables that its last words ask for. `None` if they ask for none, or it has them.
-pub(super) fn advice(command: &Command, error: &LastError) -> Option<String> {
-    let diagnosis = error.diagnosis.as_deref()?;
-    let words = error.stderr.as_deref().filter(|_| diagnosis.cause.is_own_exit())?;
-    advice_where(command, words, |name| std::env::var_os(name).is_some())
+/// How a process gets the variables that its last words ask for. `None` if they ask for none, or it has them.
+pub(super) fn advice(config: &Config, server: &ServerName, words: &LastWords) -> Option<String> {
+    let command = command(config, server)?;
+    advice_where(
+        server.as_str(),
+        command,
+        &words.text,
+        |name| words.is_set(name),
+        is_stored,
+    )
 }
 
 /// The secrets that a process of this config asked for when it ended, and that are not set here.
-pub(super) fn missing_secrets(config: &Config, server: &ServerName, error: &LastError) -> Vec<String> {
-    let Some(Transport::Stdio(command)) = config.servers.get(server).map(|server| &server.transport) else {
+pub(super) fn missing_secrets(config: &Config, server: &ServerName, words: &LastWords) -> Vec<String> {
+    let Some(command) = command(config, server) else {
         return Vec::new();
     };
-    let is_own_exit = error
-        .diagnosis
-        .as_deref()
-        .is_some_and(|diagnosis| diagnosis.cause.is_own_exit());
-    let words = error.stderr.as_deref().filter(|_| is_own_exit).unwrap_or_default();
-    let (_, unset) = find(command, words, |name| std::env::var_os(name).is_some());
+    let (_, unset) = find(command, &words.text, |name| words.is_set(name));
     let secrets = unset.into_iter().filter(|name| names_secret(name));
     secrets.map(str::to_owned).collect()
 }
 
-fn advice_where(command: &Command, words: &str, is_set: impl Fn(&str) -> bool) -> Option<String> {
+/// Whether the user has a secret of this name. No keyring is asked.
+pub(super) fn is_stored(name: &str) -> bool {
+    let secrets = secret_store().and_then(|store| store.list().ok());
+    secrets.is_some_and(|secrets| secrets.iter().any(|secret| secret.name == name))
+}
+
+fn command<'a>(config: &'a Config, server: &ServerName) -> Option<&'a Command> {
+    match &config.servers.get(server)?.transport {
+        Transport::Stdio(command) => Some(command),
+        Transport::Remote { .. } => None,
+    }
+}
+
+fn advice_where(
+    server: &str,
+    command: &Command,
+    words: &str,
+    is_set: impl Fn(&str) -> bool,
+    is_stored: impl Fn(&str) -> bool,
+) -> Option<String> {
     let (set, unset) = find(command, words, is_set);
     match (set.as_slice(), unset.as_slice()) {
         ([], []) => None,
-        ([], names) if names.iter().all(|name| names_secret(name)) => Some(store(names)),
+        ([], names) if names.iter().all(|name| names_secret(name)) => Some(store(server, names, is_stored)),
         ([], names) => Some(format!("set {}, and pass it on: {}", list(names), settings(names))),
         (names, _) => {
             let verb = if names.len() == 1 { "is" } else { "are" };
@@ -158,21 +210,24 @@ fn list(names: &[&str]) -> String {
     quoted.join(" and ")
 }
 
-/// How the user keeps secrets for a server, and the setting that gives it to them.
-fn store(names: &[&str]) -> String {
-    let commands: Vec<String> = names
+/// The commands that keep secrets of the user and pass them on to a server.
+fn store(server: &str, names: &[&str], is_stored: impl Fn(&str) -> bool) -> String {
+    let missing: Vec<String> = names
         .iter()
-        .map(|name| format!("`pegboard secret set {name}`"))
+        .filter(|name| !is_stored(name))
+        .map(|name| format!("`pegboard secret set {name} --for {server}`"))
         .collect();
-    let set: Vec<String> = names
-        .iter()
-        .map(|name| format!("{name} = \"${{secret:{name}}}\""))
-        .collect();
-    format!(
-        "{}, and pass it on: `env = {{ {} }}`",
-        commands.join(" and "),
-        set.join(", ")
-    )
+    match missing.as_slice() {
+        [] => {
+            let verb = if names.len() == 1 { "is" } else { "are" };
+            format!(
+                "{} {verb} stored, but not passed on to the server: `pegboard doctor {server} --fix` does that",
+                list(names)
+            )
+        }
+        [one] => format!("{one} stores it and passes it on to the server"),
+        more => format!("{} store them and pass them on to the server", more.join(" and ")),
+    }
 }
 
 /// The settings of a server that pass variables on.
@@ -195,7 +250,7 @@ mod tests {
             "KeyError: 'PRIVATE_APP_ACCESS_TOKEN'",
             "[\n  \"PRIVATE_APP_ACCESS_TOKEN\"\n]\n\"message\": \"Required\"",
         ] {
-            let advice = advice_where(&Command::new("x"), words, |_| true);
+            let advice = advice_where("x", &Command::new("x"), words, |_| true, |_| false);
             assert_eq!(
                 advice.as_deref(),
                 Some(
@@ -209,14 +264,41 @@ mod tests {
 
     #[test]
     fn a_variable_that_is_not_set_is_to_be_set_and_passed_on() {
-        let advice = advice_where(&Command::new("x"), "BRAVE_API_KEY is required", |_| false);
+        let advice = advice_where(
+            "brave",
+            &Command::new("x"),
+            "BRAVE_API_KEY is required",
+            |_| false,
+            |_| false,
+        );
+        assert_eq!(
+            advice.as_deref(),
+            Some("`pegboard secret set BRAVE_API_KEY --for brave` stores it and passes it on to the server")
+        );
+        let words = "BRAVE_API_KEY and BRAVE_TOKEN are required";
+        let advice = advice_where("brave", &Command::new("x"), words, |_| false, |_| false);
         assert_eq!(
             advice.as_deref(),
             Some(
-                "`pegboard secret set BRAVE_API_KEY`, and pass it on: `env = { BRAVE_API_KEY = \"${secret:BRAVE_API_KEY}\" }`"
+                "`pegboard secret set BRAVE_API_KEY --for brave` and `pegboard secret set BRAVE_TOKEN --for brave` \
+                 store them and pass them on to the server"
             )
         );
-        let advice = advice_where(&Command::new("x"), "DATABASE_HOST is required", |_| false);
+        let advice = advice_where("brave", &Command::new("x"), words, |_| false, |_| true);
+        assert_eq!(
+            advice.as_deref(),
+            Some(
+                "`BRAVE_API_KEY` and `BRAVE_TOKEN` are stored, but not passed on to the server: \
+                 `pegboard doctor brave --fix` does that"
+            )
+        );
+        let advice = advice_where(
+            "x",
+            &Command::new("x"),
+            "DATABASE_HOST is required",
+            |_| false,
+            |_| false,
+        );
         assert_eq!(
             advice.as_deref(),
             Some(
@@ -235,17 +317,24 @@ mod tests {
             "the AWS_REGION that is set is unknown",
             "Error: connect ECONNREFUSED",
         ] {
-            assert_eq!(advice_where(&given, words, |_| true), None, "{words}");
+            assert_eq!(advice_where("x", &given, words, |_| true, |_| false), None, "{words}");
         }
         given.env_policy = EnvPolicy::Inherit;
-        assert_eq!(advice_where(&given, "B_TOKEN is invalid or missing", |_| true), None);
+        assert_eq!(
+            advice_where("x", &given, "B_TOKEN is invalid or missing", |_| true, |_| false),
+            None
+        );
         for words in [
             "code: 'MODULE_NOT_FOUND'",
             "ERR_INVALID_ARG is undefined",
             "SQLITE_ERROR: no such table; database required",
             "Missing MASKED_SECRET_ASSIGNMENT in the environment",
         ] {
-            assert_eq!(advice_where(&Command::new("x"), words, |_| false), None, "{words}");
+            assert_eq!(
+                advice_where("x", &Command::new("x"), words, |_| false, |_| false),
+                None,
+                "{words}"
+            );
         }
     }
 }

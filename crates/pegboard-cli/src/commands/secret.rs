@@ -11,14 +11,16 @@ use serde_json::{Value, json};
 use super::{
     agreement,
     command::{Run, With, commands},
+    consent,
     context::{Context, Ending, interruption_report, time_up},
     secret_prompt::{self, in_words, read_hidden},
+    servers::absent_server_complaint,
     stdin::{self, Input},
 };
 use crate::{
     cli::hide_unless_for_files,
     exit::Exit,
-    output::{self, Report, Table},
+    output::{self, IN_SECONDS, Report, Table, moment},
     settings::{Complaint, Settings, secret_store},
 };
 
@@ -40,7 +42,7 @@ commands! {
 /// Store a secret, read from a prompt or from stdin
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Examples:\n  pegboard secret set GITHUB_TOKEN\n  pass show github | pegboard secret set GITHUB_TOKEN"
+    after_help = "Examples:\n  pegboard secret set GITHUB_TOKEN\n  pass show github | pegboard secret set GITHUB_TOKEN\n  pegboard secret set API_KEY --for weather"
 )]
 pub(crate) struct Set {
     /// Its name; `${secret:NAME}` in a config refers to it
@@ -48,6 +50,10 @@ pub(crate) struct Set {
     /// Where there is no keyring, keep it in a file that only you can read
     #[arg(long)]
     in_file: bool,
+    /// Have this server of the config take it as its variable; may be
+    /// repeated
+    #[arg(id = "server", long = "for", value_name = "SERVER")]
+    servers: Vec<String>,
 }
 
 impl Run for Set {
@@ -59,6 +65,11 @@ impl Run for Set {
     async fn run(self, mut context: Context<'_>) -> Exit {
         let name = self.name.clone();
         let nothing = json!({"name": name, "place": null});
+        for server in &self.servers {
+            if let Err(complaint) = check_taker(&context, server, &name) {
+                return context.refuse(&complaint, &nothing).await;
+            }
+        }
         // Before the person types it for nothing.
         let made = match self.in_file {
             true => secret_prompt::create_place(),
@@ -70,8 +81,18 @@ impl Run for Set {
                 return exit;
             }
         }
-        let store = made.map_err(|error| complaint(&error)).and_then(|()| open());
-        let store = match store.and_then(|store| check(&store, &name).map(|()| store)) {
+        let about_name = |error: &SecretStoreError| {
+            let mut complaint = complaint(error);
+            let hint = complaint.hint.take();
+            complaint.hint = hint.map(|hint| hint.replace("secret set NAME", &format!("secret set {name}")));
+            complaint
+        };
+        let store = made.map_err(|error| about_name(&error)).and_then(|()| open());
+        let checked = store.and_then(|store| match check(&store, &name) {
+            Ok(()) => Ok(store),
+            Err(error) => Err(about_name(&error)),
+        });
+        let store = match checked {
             Ok(store) => store,
             Err(complaint) => return context.refuse(&complaint, &nothing).await,
         };
@@ -91,6 +112,9 @@ impl Run for Set {
             Ok(place) => place,
             Err(error) => return context.refuse(&complaint(&error), &nothing).await,
         };
+        for server in &self.servers {
+            consent::refer(&context, server, &self.name, true);
+        }
         let users = users(&context, &self.name);
         let report = match context.output.is_json() {
             true => Report::json(
@@ -114,6 +138,45 @@ impl Run for Set {
             }
         };
         context.print(report).await
+    }
+}
+
+/// Checks that the process of a server can take a secret as its variable by a change of our config.
+fn check_taker(context: &Context<'_>, server: &str, name: &str) -> Result<(), Complaint> {
+    let usage = |message: String, hint: String| Complaint {
+        message,
+        hint: Some(hint),
+        exit: Exit::Usage,
+    };
+    let files = ServersFile::with(&context.global.configs, server)?;
+    let Some(file) = files.first() else {
+        let settings = Settings::load_or_hosts(&context.global);
+        return Err(match settings.hosts() {
+            Some(_) if settings.has(server) => usage(
+                format!("`{server}` is a server of a host, and has no entry in a config of Pegboard"),
+                "`pegboard import` writes one; then give this command again".to_owned(),
+            ),
+            _ => absent_server_complaint(context, server),
+        });
+    };
+    if file.is_shared() {
+        return Err(usage(
+            format!(
+                "`{server}` is in {}, which other programs read too: a reference to your secret means nothing to them",
+                file.shown_path()
+            ),
+            format!("have it take a variable there: `env = {{ {name} = \"${{{name}}}\" }}`"),
+        ));
+    }
+    match file.entry(server) {
+        Some(entry) if entry.get("command").is_none() => Err(usage(
+            format!("`{server}` is no process that Pegboard starts, so it takes no variables"),
+            format!(
+                "write `{}` in its settings, as in `headers` or `auth`",
+                secret_reference(name)
+            ),
+        )),
+        _ => Ok(()),
     }
 }
 
@@ -198,7 +261,8 @@ impl Run for List {
                         SecretPlace::Keyring => "keyring",
                         SecretPlace::File => "encrypted file",
                     };
-                    table.row([secret.name.clone(), place.to_owned(), secret.set_at.to_string(), users]);
+                    let set_at = moment(secret.set_at, IN_SECONDS);
+                    table.row([secret.name.clone(), place.to_owned(), set_at, users]);
                 }
                 let mut report = Report::new(Exit::Done);
                 report.data = table.render(output::width());
@@ -225,6 +289,8 @@ impl Run for Remove {
     /// Removes a secret from wherever it is.
     async fn run(self, mut context: Context<'_>) -> Exit {
         let nothing = json!({"name": self.name, "removed": false, "used_by": []});
+        // Servers of hosts take it in place of a variable only while it is there.
+        let users = users(&context, &self.name);
         let name = self.name.clone();
         let removing = tokio::task::spawn_blocking(move || open()?.remove(&name).map_err(|error| complaint(&error)));
         let removed = match context.work_or_end(removing, &nothing).await {
@@ -243,7 +309,6 @@ impl Run for Remove {
             }
             Err(complaint) => return context.refuse(&complaint, &nothing).await,
         }
-        let users = users(&context, &self.name);
         let report = match context.output.is_json() {
             true => Report::json(
                 Exit::Done,
@@ -275,9 +340,8 @@ fn open() -> Result<SecretStore, Complaint> {
 }
 
 /// Fails where a secret of this name could not be stored.
-fn check(store: &SecretStore, name: &str) -> Result<(), Complaint> {
-    let checked = SecretStore::check_name(name).and_then(|()| store.place().map(drop));
-    checked.map_err(|error| complaint(&error))
+fn check(store: &SecretStore, name: &str) -> Result<(), SecretStoreError> {
+    SecretStore::check_name(name).and_then(|()| store.place().map(drop))
 }
 
 fn complaint(error: &SecretStoreError) -> Complaint {

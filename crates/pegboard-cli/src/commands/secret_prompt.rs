@@ -1,18 +1,33 @@
 //! Asks the person at the terminal for a secret that is not set, and stores it.
 
+use std::sync::OnceLock;
+
 use pegboard::{Hint as _, Secret};
 use pegboard_oauth::{SecretPlace, SecretStoreError};
 use tokio_util::sync::CancellationToken;
 
 use super::agreement;
 use crate::{
-    output::{self, Output, one_line},
+    output::{self, Output, one_line, wrap_message},
     settings::secret_store,
     terminal::{EchoOff, Keyboard, Lines as _},
 };
 
 /// The variable that names the file with the key of encrypted files.
 const KEY_FILE: &str = "PEGBOARD_TOKEN_KEY_FILE";
+
+/// Set when the user has said that no file may be the place of secrets. It holds for the rest of the command.
+static IS_REFUSED: OnceLock<()> = OnceLock::new();
+
+/// A secret that servers need.
+#[derive(Debug)]
+pub(super) struct Need<'a> {
+    /// Its name, which is that of the variable.
+    pub(super) name: &'a str,
+    pub(super) servers: &'a [String],
+    /// What else is said before it is asked for, as a whole sentence.
+    pub(super) note: Option<String>,
+}
 
 /// Whether the user can be asked for a secret.
 pub(super) fn can_ask(output: &Output) -> bool {
@@ -24,8 +39,12 @@ pub(super) async fn find_place(output: &Output) -> bool {
     if has_place() {
         return true;
     }
+    if IS_REFUSED.get().is_some() {
+        return false;
+    }
     let question = "This machine has no keyring. Keep secrets in a file that only you can read?";
     if !agreement::agrees(output, question).await {
+        let _ = IS_REFUSED.set(());
         return false;
     }
     match create_place() {
@@ -68,11 +87,23 @@ pub(super) async fn read_hidden(output: &Output, question: &str) -> Option<Secre
     (!line.is_empty()).then(|| Secret::new(line))
 }
 
-/// Asks for the secret of this name, which the servers need, and stores it where [`find_place`] has found a place. Returns whether it is stored.
-pub(super) async fn ask_and_store(output: &Output, name: &str, servers: &[String]) -> bool {
+/// Says which servers need a secret, asks for it, and stores it where [`find_place`] finds a place. Returns whether it is stored.
+pub(super) async fn ask_and_store(output: &Output, need: &Need<'_>) -> bool {
+    if IS_REFUSED.get().is_some() {
+        return false;
+    }
+    let Need { name, servers, note } = need;
     let verb = if servers.len() == 1 { "needs" } else { "need" };
     let servers = one_line(&servers.join(", "));
-    output.say(&format!("{servers} {verb} `{name}`, which is not set.\n"));
+    let note = note.as_ref().map(|note| format!(" {}", one_line(note)));
+    let line = format!(
+        "{servers} {verb} `{name}`, which is not set.{}",
+        note.unwrap_or_default()
+    );
+    output.say(&format!("{}\n", wrap_message(&line, output::message_width(), 0)));
+    if !find_place(output).await {
+        return false;
+    }
     let Some(value) = read_hidden(output, &format!("{name} (not shown; empty leaves it)")).await else {
         return false;
     };

@@ -11,8 +11,9 @@ use std::{
 
 use clap::Args;
 use pegboard::{
-    Config, Pegboard, ServerName, Timestamp,
+    Config, Pegboard, ServerName, State, Timestamp,
     config::{AccessLogTarget, RunningSettings, TokenDigest},
+    status::ServerStatus,
 };
 use pegboard_base::log_event;
 use pegboard_daemon::{Daemon, Reloads};
@@ -214,11 +215,13 @@ impl Run for Serve {
         };
         announce(&mut context, &settings, &addresses, files, &what, tls_warnings).await;
         context.output.begin_log();
+        let is_usable = |server: &&ServerStatus| !matches!(server.state, State::Misconfigured | State::PendingTrust);
+        let usable = board.status().servers.iter().filter(is_usable).count();
         tracing::info!(
             name: log_event::GATEWAY_STARTED,
             version = env!("CARGO_PKG_VERSION"),
             addresses = joined(&addresses),
-            servers = board.status().servers.len(),
+            servers = usable,
             "the gateway has started"
         );
         notifier.ready(&what);
@@ -494,7 +497,11 @@ fn what_is_served(config: &Config) -> String {
     let names: Vec<&str> = config.servers.keys().map(ServerName::as_str).collect();
     let named = names.iter().take(NAMED).copied().collect::<Vec<_>>().join(", ");
     let servers = match names.len() {
-        0 => "serving no server".to_owned(),
+        0 => match config.misconfigured.len() {
+            0 => "serving no server".to_owned(),
+            1 => "serving no server: the one of the config cannot be used".to_owned(),
+            count => format!("serving no server: the {count} of the config cannot be used"),
+        },
         1 => format!("serving 1 server: {named}"),
         count if count > NAMED => format!("serving {count} servers: {named}, …"),
         count => format!("serving {count} servers: {named}"),

@@ -11,7 +11,7 @@ mod show;
 mod views;
 
 pub(super) use advice::with_advice;
-pub(super) use change::{Disable, Enable, Remove, Rename};
+pub(super) use change::{Disable, Enable, Remove, Rename, absent_server_complaint};
 pub(super) use entry::for_this_run;
 pub(super) use options::{Add, AddJson};
 pub(super) use screen::target as shown_target;

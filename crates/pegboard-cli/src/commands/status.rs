@@ -16,6 +16,7 @@ use super::{
     consent,
     context::{Context, Ending, TIMEOUT, interruption_report, time_up},
     listing,
+    needed_variables::LastWords,
     starting::StartingServers,
 };
 use crate::{
@@ -133,6 +134,10 @@ impl Run for Status {
                 let status = board.status();
                 let mut shown = StatusRows::parse(json!(status));
                 shown.mark(&settings);
+                shown.advise(&config, |server| {
+                    let row = status.servers.iter().find(|row| row.name == *server)?;
+                    LastWords::here(row.last_error.as_ref()?)
+                });
                 unfinished = unfinished_without_daemon(&context.global, &settings);
                 shown.unfinished.clone_from(&unfinished);
                 let exit = match hopeless {
@@ -189,7 +194,8 @@ fn report_of_daemon(
     if let Some(rows) = status["servers"].as_array_mut() {
         rows.retain(is_selected);
     }
-    let shown = StatusRows::parse(status.clone());
+    let mut shown = StatusRows::parse(status.clone());
+    shown.advise(config, |server| LastWords::in_daemon(&status, server.as_str()));
     let exit = exit(&shown, context.is_late(), options.is_strict());
     if context.output.is_json() {
         status["daemon"] = json!({"pid": daemon.pid()});
@@ -223,7 +229,7 @@ fn hopeless(config: &Config, settings: &Settings) -> Option<(Exit, &'static str)
         return None;
     }
     Some(match config.misconfigured.values().all(settings::is_pending) {
-        true if settings.hosts().is_some() => (Exit::Refused, settings::APPROVE_HINT),
+        true if settings.hosts().is_some() => (Exit::Refused, settings::approve_hint()),
         true => (
             Exit::Refused,
             "`pegboard trust show` shows what the project file would start",

@@ -29,7 +29,8 @@ use super::{
     command::Run,
     consent,
     context::{Context, Ending, interruption_report, time_up},
-    listing, needed_variables,
+    listing,
+    needed_variables::{self, LastWords},
     starting::StartingServers,
 };
 use crate::{
@@ -137,17 +138,24 @@ impl Run for Tools {
                 let is_meant = |server: &Unavailable| named.is_empty() || named.contains(&server.server);
                 found.unavailable.retain(is_meant);
                 let own = servers.daemon.is_none().then(|| board.status());
-                if let Some(status) = &own {
-                    for server in &mut found.unavailable {
-                        let row = status.servers.iter().find(|row| row.name == server.server);
-                        let error = row.and_then(|row| row.last_error.as_ref());
-                        let advice =
-                            error.and_then(|error| needed_variables::advice_for(&config, &server.server, error));
-                        let secrets =
-                            error.map(|error| needed_variables::missing_secrets(&config, &server.server, error));
-                        missing.push((server.server.to_string(), secrets.unwrap_or_default()));
-                        server.hint = advice.or(server.hint.take());
-                    }
+                let of_daemon = match &servers.daemon {
+                    Some(daemon) if !found.unavailable.is_empty() => daemon.status().await.ok(),
+                    _ => None,
+                };
+                for server in &mut found.unavailable {
+                    let words = match (&own, &of_daemon) {
+                        (Some(status), _) => {
+                            let row = status.servers.iter().find(|row| row.name == server.server);
+                            row.and_then(|row| LastWords::here(row.last_error.as_ref()?))
+                        }
+                        (None, Some(status)) => LastWords::in_daemon(status, server.server.as_str()),
+                        (None, None) => None,
+                    };
+                    let Some(words) = words else { continue };
+                    let secrets = needed_variables::missing_secrets(&config, &server.server, &words);
+                    missing.push((server.server.to_string(), secrets));
+                    let advice = needed_variables::advice(&config, &server.server, &words);
+                    server.hint = advice.or(server.hint.take());
                 }
                 let exit = listing::exit(&found.unavailable, &config, context.is_late());
                 let known: BTreeSet<String> = found.tools.iter().map(|listed| listed.tool.dotted_name()).collect();

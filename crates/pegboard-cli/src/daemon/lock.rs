@@ -166,11 +166,24 @@ fn text(file: &mut File) -> io::Result<String> {
     Ok(text)
 }
 
+/// The `pegboard serve` that holds a lock.
+pub(super) fn serve_at(lock: &Path) -> Option<u32> {
+    match is_free(lock) {
+        true => None,
+        false => written_serve(lock),
+    }
+}
+
 /// The `pegboard serve` that held a lock last, if it is free and no process has held it since.
 pub(super) fn last_serve(lock: &Path) -> Option<u32> {
     if !is_free(lock) {
         return None;
     }
+    written_serve(lock)
+}
+
+/// The process id in a lock file, if it is that of a `pegboard serve`.
+fn written_serve(lock: &Path) -> Option<u32> {
     let text = text(&mut File::open(lock).ok()?).ok()?;
     let mut words = text.split_whitespace();
     let pid = words.next()?.parse().ok()?;

@@ -16,15 +16,14 @@ use super::{
     folder::{self, FolderError},
     identity::Identity,
     journal::Untold,
-    lock::{GAVE_WAY, Holder, Lock, is_free},
-    socket::{DaemonSocket, SocketError, socket_path},
+    lock::{GAVE_WAY, Holder, Lock, is_free, serve_at},
+    socket::{DaemonSocket, SocketError, lock_path, socket_path},
     stop::{STOP_TIME, ask_to_end},
 };
 use crate::{exit::Exit, settings::Complaint};
 
 /// What helps if another daemon is there that a user has started.
-const TAKEN: &str =
-    "`pegboard daemon status` shows it and `pegboard daemon stop` ends it; `--no-socket` starts another one beside it";
+const TAKEN: &str = "`pegboard daemon status` shows it and `pegboard daemon stop --yes` ends it; `--no-socket` starts another one beside it";
 
 /// What helps if the socket is in the way.
 const NO_SOCKET: &str = "`--no-socket` serves without the socket that the commands of this user use";
@@ -100,7 +99,11 @@ pub(crate) async fn occupy(identity: &Identity, claim: Claim, tell: impl Fn(Stri
             {
                 tokio::time::sleep(POLL).await;
             }
-            Err(error) => return Err(NotOccupied::new(error, claim)),
+            Err(error) => {
+                let is_serve =
+                    folder::open(false).is_ok_and(|folder| serve_at(&lock_path(&folder, identity)).is_some());
+                return Err(NotOccupied::new(error, claim, is_serve));
+            }
         }
     }
 }
@@ -156,7 +159,8 @@ impl Succession {
 }
 
 impl NotOccupied {
-    fn new(error: SocketError, claim: Claim) -> Self {
+    /// Why the place is not taken. `is_serve` says that its holder is a `pegboard serve`.
+    fn new(error: SocketError, claim: Claim, is_serve: bool) -> Self {
         let refused = |message: String, hint: &str| {
             Self::Refused(Complaint {
                 message,
@@ -167,7 +171,12 @@ impl NotOccupied {
         match error {
             SocketError::Taken(holder) => {
                 let holder = holder.map_or_else(String::new, |pid| format!(": process {pid}"));
-                let message = format!("a daemon serves this config already{holder}");
+                let what = if is_serve {
+                    "a gateway (`pegboard serve`)"
+                } else {
+                    "a daemon"
+                };
+                let message = format!("{what} serves this config already{holder}");
                 match claim {
                     Claim::User => refused(message, TAKEN),
                     Claim::Background { .. } => Self::Refused(Complaint {

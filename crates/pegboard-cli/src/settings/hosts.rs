@@ -1,6 +1,6 @@
 //! The servers of hosts, which a run without a config uses after a person has agreed to start them.
 
-use std::{collections::BTreeSet, fmt::Write as _, path::PathBuf};
+use std::{collections::BTreeSet, fmt::Write as _, path::PathBuf, sync::OnceLock};
 
 use pegboard::{
     Env, Format, Loaded, ServerName,
@@ -10,7 +10,7 @@ use pegboard_base::secret::names_secret;
 use pegboard_hosts::{
     hosts::Folders,
     import::{AvailableServer, AvailableServers, find_unset},
-    shorten_path, take_from_secret,
+    secret_reference, shorten_path, take_from_secret,
 };
 use serde_json::{Map, Value, json};
 
@@ -20,8 +20,26 @@ use crate::output::path_text;
 /// How the names of approvals of hosts' servers begin, in the store of approvals.
 const APPROVAL: &str = "host-server:";
 /// What to do about servers that are not approved.
-pub(crate) const APPROVE_HINT: &str =
+const APPROVE_HINT: &str =
     "`pegboard init` puts them into a config of yours; `--trust` starts them this time; at a terminal you are asked";
+/// The same for a person who was asked and has said no.
+const DECLINED_HINT: &str = "`pegboard init` puts them into a config of yours; `--trust` starts them this time";
+
+/// Set when the user was asked whether servers of hosts may be started, and has said no. It holds for the rest of the command.
+static IS_DECLINED: OnceLock<()> = OnceLock::new();
+
+/// What to do about servers that are not approved.
+pub(crate) fn approve_hint() -> &'static str {
+    match IS_DECLINED.get() {
+        Some(()) => DECLINED_HINT,
+        None => APPROVE_HINT,
+    }
+}
+
+/// Notes that the user was asked and has said no.
+pub(crate) fn decline_hosts() {
+    let _ = IS_DECLINED.set(());
+}
 
 /// The servers that the hosts on this machine have. Their files are only read, and nothing is started. `None` if they have none.
 pub(crate) fn hosts_found() -> Option<AvailableServers> {
@@ -106,6 +124,13 @@ impl HostServers {
     pub(super) fn add_pending(&self, loaded: &mut Loaded) {
         for problem in &mut loaded.problems {
             problem.line = None;
+            // Their files stay as they are: a secret takes the place of a variable of its name.
+            let variable = problem.variable.clone().unwrap_or_default();
+            problem.hint = problem.hint.take().map(|hint| without_reference(&hint, &variable));
+            for server in loaded.config.misconfigured.values_mut() {
+                let problems = server.problems.iter_mut();
+                problems.for_each(|problem| *problem = without_reference(problem, &variable));
+            }
         }
         for file in self.found.files().into_iter().map(shorten_path) {
             let (with_line, without) = (format!("{file}:1: "), format!("{file}: "));
@@ -122,7 +147,7 @@ impl HostServers {
             };
             let mut held = Misconfigured::default();
             held.why = format!("it is a server of {} that is not approved to start", server.source());
-            held.problems = vec![APPROVE_HINT.to_owned()];
+            held.problems = vec![approve_hint().to_owned()];
             held.pending_trust = Some(server.file.clone());
             held.transport = Some(transport(&server.settings));
             loaded.config.misconfigured.insert(name, held);
@@ -255,6 +280,12 @@ fn run_in_home(settings: &mut Map<String, Value>) {
             .entry("cwd")
             .or_insert_with(|| home.display().to_string().into());
     }
+}
+
+/// A text about a variable that is not set, without the advice to write a reference to a secret of its name.
+fn without_reference(text: &str, variable: &str) -> String {
+    let advice = format!(", and `{}` reads it", secret_reference(variable));
+    text.replace(&advice, ", which is enough")
 }
 
 /// What a server runs or contacts, with all settings that its host gives it and its environment file.

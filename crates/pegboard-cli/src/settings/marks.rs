@@ -2,7 +2,7 @@
 
 use super::{
     Settings,
-    hosts::{APPROVE_HINT, HostServers},
+    hosts::{HostServers, approve_hint},
     hosts_found, join,
 };
 
@@ -31,7 +31,7 @@ impl Settings {
     pub(crate) fn host_notes(&self) -> impl Iterator<Item = String> {
         let hosts = self.hosts.as_ref();
         let pending = hosts.and_then(|hosts| hosts.pending_names(|name| self.is_told(name)));
-        let pending = pending.map(|names| format!("not approved to start: {names}; {APPROVE_HINT}"));
+        let pending = pending.map(|names| format!("not approved to start: {names}; {}", approve_hint()));
         hosts.map(HostServers::note).into_iter().chain(pending)
     }
 

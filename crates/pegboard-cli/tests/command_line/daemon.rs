@@ -183,7 +183,9 @@ fn a_second_daemon_refuses_and_names_the_first() {
     let pid = served.pid();
     home.run(&["serve", "--listen", "0"])
         .ends_with(2)
-        .says(&format!("a daemon serves this config already: process {pid}"))
+        .says(&format!(
+            "a gateway (`pegboard serve`) serves this config already: process {pid}"
+        ))
         .says("--no-socket");
     let beside = home.run(&["serve", "--listen", "0", "--no-socket", "--timeout", "300ms"]);
     beside.ends_with(124);

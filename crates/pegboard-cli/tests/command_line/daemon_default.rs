@@ -282,15 +282,19 @@ fn serve_takes_the_place_of_a_daemon_in_the_background_and_hosts_stay_connected(
     desk.run(&["serve", "--listen", "127.0.0.1:0"])
         .ends_with(2)
         .says(&format!(
-            "a daemon serves this config already: process {}",
+            "a gateway (`pegboard serve`) serves this config already: process {}",
             served.pid()
         ))
-        .says("`pegboard daemon stop` ends it");
+        .says("`pegboard daemon stop --yes` ends it");
     desk.run(&["daemon", "restart"])
         .ends_with(3)
         .says("restart it where it was started");
     desk.run(&["daemon", "logs"]).ends_with(3).says("has no log file");
-    desk.run(&["daemon", "stop"]).ends_with(0);
+    desk.run(&["daemon", "stop"])
+        .ends_with(5)
+        .says("was not started in the background")
+        .says("`--yes` ends it");
+    desk.run(&["daemon", "stop", "--yes"]).ends_with(0);
     assert_eq!(served.code(), Some(0));
 }
 

@@ -16,7 +16,7 @@ fn without_a_config_it_names_the_next_step() {
     insta::assert_snapshot!(ran.out, @r#"
     no config found: the built-in demo server is used
 
-    next: pegboard init  import the servers of your editors and agents
+    next: pegboard call demo.calculate expression='6 * 7'  call a tool of the demo server
 
       pegboard tools             list the tools of all servers
       pegboard call SERVER.TOOL  call a tool
@@ -44,7 +44,8 @@ fn without_a_config_it_tells_of_the_servers_of_hosts_and_starts_none() {
         lines.next(),
         Some("no config found: 2 servers of Claude Code and Cursor, none is running")
     );
-    ran.prints("next: pegboard init  put them into a config, and Pegboard into these programs");
+    ran.prints("  fx, web  wait for your approval to start\n")
+        .prints("next: pegboard init  put them into a config, and Pegboard into these programs");
     assert!(ran.out.lines().count() <= 15, "{}", ran.out);
     assert!(!home.path("started").exists());
 }
@@ -84,6 +85,30 @@ fn without_a_daemon_it_says_what_is_configured_and_what_is_wrong() {
         ),
         (&json!(2), &json!(null), &json!("github"))
     );
+}
+
+#[test]
+fn a_server_whose_program_is_not_there_needs_attention_before_anything_was_started() {
+    let home = Home::new();
+    home.config("[servers.gone]\ncommand = 'no-such-program'\n[servers.off]\ncommand = 'nor-this'\nenabled = false\n");
+    let ran = home.run(&[]);
+    ran.ends_with(0)
+        .prints("  gone  its program `no-such-program` was not found\n")
+        .prints("next: pegboard doctor gone");
+    assert!(!ran.out.contains("nor-this"), "{ran:?}");
+}
+
+#[cfg(unix)]
+#[test]
+fn a_gateway_that_goes_on_with_the_config_from_before_is_named() {
+    let home = Home::new();
+    home.config(&home.entry("good", fake("good"), ""));
+    let served = super::gateway::Served::start(&home, &[]);
+    home.config("not toml at all [");
+    home.run(&[]).ends_with(0).prints(&format!(
+        "the config cannot be read; the gateway (process {}) goes on with the one that it has",
+        served.pid()
+    ));
 }
 
 #[test]

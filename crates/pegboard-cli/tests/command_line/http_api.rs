@@ -59,6 +59,34 @@ fn body(response: &Response, status: u16) -> Value {
 }
 
 #[test]
+fn a_call_that_only_a_person_can_make_possible_is_refused_for_good() {
+    let home = Home::new();
+    let entry = home.entry("fx", fake("fx"), "");
+    home.config(&format!("{entry}[servers.gone]\ncommand = '/does/not/exist'\n"));
+    let served = Served::start(&home, &[]);
+    served.has_tool("fx__read");
+    // The command is not there.
+    let response = call(&served, "gone.read");
+    let reply = body(&response, 409);
+    assert_eq!(response.header("Retry-After"), None, "{response:?}");
+    assert_eq!(reply["outcome"]["code"], "program-missing", "{reply}");
+    assert_eq!(reply["outcome"]["advice"], "useless", "{reply}");
+    assert_eq!(reply["outcome"]["retry_after_ms"], Value::Null, "{reply}");
+    // An operator has disabled the server, and not its config.
+    body(&served.send("POST", &format!("{SERVERS}/fx/disable"), &[], ""), 200);
+    let response = call(&served, "fx.read");
+    let reply = body(&response, 409);
+    let hint = reply["hint"].as_str().unwrap();
+    assert!(
+        hint.starts_with("enable it on the running board") && hint.contains("/servers/fx/enable"),
+        "{reply}"
+    );
+    assert_eq!(reply["outcome"]["diagnosis"]["edit"], Value::Null, "{reply}");
+    body(&served.send("POST", &format!("{SERVERS}/fx/enable"), &[], ""), 200);
+    body(&call(&served, "fx.read"), 200);
+}
+
+#[test]
 fn a_server_that_the_config_does_not_have_needs_the_flag() {
     let home = home("");
     let served = Served::start(&home, &[]);

@@ -77,6 +77,8 @@ mod messages;
 #[cfg(unix)]
 mod metrics;
 #[cfg(target_os = "linux")]
+mod missing_keys;
+#[cfg(target_os = "linux")]
 mod monitoring;
 #[cfg(target_os = "linux")]
 mod openapi;

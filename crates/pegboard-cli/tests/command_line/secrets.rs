@@ -85,6 +85,31 @@ fn a_secret_is_piped_in_listed_without_its_value_used_and_removed() {
 }
 
 #[test]
+fn the_removal_of_a_secret_names_the_servers_of_hosts_that_take_it() {
+    let keeper = Keeper::new();
+    keeper.home.write(
+        ".cursor/mcp.json",
+        r#"{"mcpServers": {"fx": {"command": "x", "env": {"FX_TOKEN": "${env:FX_TOKEN}"}}}}"#,
+    );
+    keeper.set("FX_TOKEN", "s3cr3t").ends_with(0);
+    keeper.run(&["secret", "list"]).ends_with(0).prints("fx (Cursor)");
+    keeper
+        .run(&["secret", "remove", "FX_TOKEN"])
+        .ends_with(0)
+        .says("fx (Cursor) cannot be started without it");
+}
+
+#[test]
+fn times_for_people_have_no_fraction_of_a_second() {
+    let keeper = Keeper::new();
+    keeper.set("A", "s3cr3t").ends_with(0);
+    let listed = keeper.run(&["secret", "list"]);
+    let row = listed.out.lines().find(|line| line.starts_with("A ")).unwrap();
+    let set_at = row.split_whitespace().nth(3).unwrap();
+    assert!(set_at.ends_with('Z') && !set_at.contains('.'), "{listed:?}");
+}
+
+#[test]
 fn names_and_values_are_checked_and_a_value_is_never_an_argument() {
     let keeper = Keeper::new();
     keeper

@@ -38,6 +38,16 @@ fn event(served: &Served, name: &str) -> Value {
 }
 
 #[test]
+fn a_server_that_cannot_be_used_is_not_counted_as_served() {
+    let home = Home::new();
+    home.config("[servers.bad]\nurl = 'https://example.com/mcp'\nauth = { bearer = '${NOT_SET_TOKEN}' }\n");
+    home.run(&["serve", "--listen", "0", "--timeout", "300ms"])
+        .ends_with(124)
+        .says("serving no server: the one of the config cannot be used")
+        .says("0 servers)");
+}
+
+#[test]
 fn the_log_of_a_gateway_tells_the_life_of_its_servers_and_nothing_of_calls() {
     let home = Home::new();
     let fx = FakeServer::new("fx")

@@ -3,7 +3,7 @@
 use axum::response::Response;
 use http::{StatusCode, header::RETRY_AFTER};
 use pegboard::{
-    Failure, Kind, Outcome, Reply, ServerName,
+    Advice, Failure, Kind, Outcome, Reply, ServerName,
     diagnosis::{Code, Diagnosis},
     serde_json::{Map, Value},
 };
@@ -27,11 +27,11 @@ pub(super) fn response(api: &ApiState, reply: &Reply) -> Response {
     with_status(api, status, reply)
 }
 
-/// Whether a server is unavailable until somebody changes something, so that it is no use to repeat the call: it is disabled, or its config is
-/// wrong.
+/// Whether a server is unavailable until somebody changes something, so that it is no use to repeat the call: it is disabled, its config is wrong,
+/// or its command does not exist.
 pub(super) fn needs_change(api: &ApiState, failure: &Failure, server: Option<&ServerName>) -> bool {
     failure.kind == Kind::Unavailable
-        && failure.retry_after.is_none()
+        && (failure.retry_after.is_none() || failure.advice == Some(Advice::Useless))
         // Everything is unavailable while the daemon stops. Another one may be there in a moment.
         && !api.monitor.is_draining()
         && server.is_some_and(|server| api.board.has_server(server.as_str()))
@@ -39,15 +39,23 @@ pub(super) fn needs_change(api: &ApiState, failure: &Failure, server: Option<&Se
 
 /// The reply of a call, with another status.
 pub(super) fn with_status(api: &ApiState, status: StatusCode, reply: &Reply) -> Response {
+    let is_for_person = status == StatusCode::CONFLICT;
     let mut response = match sign_in_hint(api, reply) {
-        Some(hint) => {
+        None if !is_for_person => json(status, reply),
+        hint => {
             let mut document = serde_json::to_value(reply).unwrap_or_default();
-            document["hint"] = hint.into();
+            if let Some(hint) = hint {
+                document["hint"] = hint.into();
+            }
+            // The start is tried again, and fails again until a person has acted.
+            if let Some(outcome) = document["outcome"].as_object_mut().filter(|_| is_for_person) {
+                outcome.remove("retry_after_ms");
+            }
             json(status, &document)
         }
-        None => json(status, reply),
     };
-    if let Outcome::Refused(failure) = &reply.outcome
+    if !is_for_person
+        && let Outcome::Refused(failure) = &reply.outcome
         && let Some(wait) = retry_after(status, failure.retry_after)
     {
         response.headers_mut().insert(RETRY_AFTER, wait);

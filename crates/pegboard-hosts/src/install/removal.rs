@@ -136,8 +136,10 @@ fn uninstall_from(host: &'static Host, file: &Path, options: &Removal) -> Result
             format!("`{name}` is put back with dates as texts and large numbers rounded; a backup beside the file has its own lines")
         }));
     }
-    if has_gone || !change.moved.is_empty() {
+    if has_gone {
         change.effect = Effect::Removed;
+    } else if !change.moved.is_empty() {
+        change.effect = Effect::Restored;
     }
     let is_new = !document.exists();
     let is_edited = document.is_changed() && (!is_new || !change.moved.is_empty());
@@ -160,7 +162,7 @@ fn uninstall_from(host: &'static Host, file: &Path, options: &Removal) -> Result
             taken_over::keep(file, &left)?;
         }
     }
-    let is_worth_saying = change.effect == Effect::Removed || !change.warnings.is_empty();
+    let is_worth_saying = change.effect != Effect::Absent || !change.warnings.is_empty();
     Ok(is_worth_saying.then_some(change))
 }
 

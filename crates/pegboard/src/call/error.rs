@@ -118,7 +118,7 @@ fn advice(outage: &Outage) -> Advice {
     match outage.kind() {
         Kind::NeedsAuth => Advice::LeaveToPerson,
         Kind::RestartInProgress => Advice::Soon,
-        _ if outage.is_final() && outage.next_start_in().is_none() => Advice::Useless,
+        _ if outage.needs_person() || (outage.is_final() && outage.next_start_in().is_none()) => Advice::Useless,
         _ => Advice::Later,
     }
 }

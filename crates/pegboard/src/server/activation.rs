@@ -48,6 +48,11 @@ impl Activation {
         }
     }
 
+    /// Whether an operator's last command has disabled the server.
+    pub(super) fn is_disabled_by_operator(&self) -> bool {
+        self.command.load(Ordering::Relaxed) == DISABLE
+    }
+
     /// Records that an operator has enabled the server.
     pub(crate) fn enable(&self) {
         self.command.store(ENABLE, Ordering::Relaxed);

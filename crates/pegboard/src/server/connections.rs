@@ -128,6 +128,9 @@ impl Connections {
         match availability {
             Availability::On(_) if !self.activation.is_requested() => Err(Outage::not_requested(name).into()),
             Availability::On(pool) => Ok(pool),
+            Availability::Off if self.activation.is_disabled_by_operator() => {
+                Err(Outage::disabled_by_operator(name).into())
+            }
             Availability::Off => Err(Outage::disabled().into()),
             Availability::Refused(outage) => Err(outage.clone()),
             Availability::Closed if is_retired() => Err(Outage::removed().into()),

@@ -40,6 +40,8 @@ pub(crate) struct Outage {
     may_end_soon: bool,
     /// Whether a person can end it with a sign-in: the server asked for a token of the kind that one gives.
     pub(super) awaits_sign_in: bool,
+    /// Whether an operator has disabled the server although its config does not.
+    is_by_operator: bool,
     pub(crate) message: String,
     pub(crate) hint: Option<String>,
     pub(crate) stderr: Option<String>,
@@ -92,6 +94,7 @@ impl Outage {
             diagnosis: diagnosis_without_fault(cause),
             may_end_soon: true,
             awaits_sign_in: false,
+            is_by_operator: false,
             message: message.into(),
             hint: None,
             stderr: None,
@@ -156,9 +159,22 @@ impl Outage {
         Self::new(Cause::Failed, message)
     }
 
+    /// The config says `enabled = false`.
     pub(super) fn disabled() -> Self {
         Self {
             hint: Some("set `enabled = true` in its config, or enable it on the running board".to_owned()),
+            ..Self::new(Cause::Disabled, "it is switched off")
+        }
+    }
+
+    /// An operator has disabled the server on the running board, whatever its config says.
+    pub(super) fn disabled_by_operator(name: &ServerName) -> Self {
+        Self {
+            hint: Some(format!(
+                "enable it on the running board, where it was switched off: with `POST /api/v1/mcp/servers/{name}/enable` on a running \
+                 `pegboard serve` or on its dashboard, or with `Pegboard::enable` in a program; its config does not switch it off"
+            )),
+            is_by_operator: true,
             ..Self::new(Cause::Disabled, "it is switched off")
         }
     }
@@ -254,6 +270,8 @@ impl Outage {
             Some(Edit::Run { command })
         };
         match (self.diagnosis.code, &self.diagnosis.cause) {
+            // No change of the config enables it.
+            (Code::Disabled, _) if self.is_by_operator => None,
             (Code::Disabled, _) => Some(Edit::Set {
                 key: format!("servers.{server}.enabled"),
                 value: true.into(),
@@ -380,6 +398,12 @@ impl Outage {
                 | Cause::Disabled
                 | Cause::Closed
         )
+    }
+
+    /// Whether a person must act before a start can succeed: the program or the folder of the process is not there, or its sandbox. The starts that
+    /// are made all the same notice when that has happened.
+    pub(crate) fn needs_person(&self) -> bool {
+        self.cause == Cause::Broken && self.diagnosis.step == Step::Spawn
     }
 
     /// The outcome kind of calls that fail because of it.

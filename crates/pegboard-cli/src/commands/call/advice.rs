@@ -10,7 +10,10 @@ use pegboard::{
 use pegboard_hosts::executable::{is_executable, resolve};
 
 use super::{options::size_text, tool_prefix::is_of};
-use crate::{commands::needed_variables, settings::Settings};
+use crate::{
+    commands::needed_variables::{self, LastWords},
+    settings::Settings,
+};
 
 /// What is known about a refused call.
 pub(super) struct Situation<'a> {
@@ -21,6 +24,8 @@ pub(super) struct Situation<'a> {
     pub(super) is_late: bool,
     /// Whether the servers run in the daemon, which has an environment of its own.
     pub(super) is_in_daemon: bool,
+    /// The last words of the process of the call's server, if it exited by itself.
+    pub(super) last_words: Option<LastWords>,
 }
 
 /// What replaces the kind, the message and the hint of a refusal.
@@ -112,8 +117,8 @@ impl Situation<'_> {
 
     /// The secrets that the server of a call asked for before it ended, with its name.
     pub(super) fn missing_secrets(&self, reply: &Reply) -> Vec<(String, Vec<String>)> {
-        let missing = reply.server.as_ref().filter(|_| !self.is_in_daemon).and_then(|server| {
-            let names = needed_variables::missing_secrets(self.config, server, self.error_of(reply)?);
+        let missing = reply.server.as_ref().and_then(|server| {
+            let names = needed_variables::missing_secrets(self.config, server, self.last_words.as_ref()?);
             Some((server.to_string(), names))
         });
         missing.into_iter().collect()
@@ -229,11 +234,8 @@ fn tool_of_demo(situation: &Situation<'_>, reply: &Reply, failure: &Failure) -> 
 
 /// The server has ended for lack of a variable that its config does not pass on.
 fn withheld_variable(situation: &Situation<'_>, reply: &Reply, _: &Failure) -> Option<Advice> {
-    if situation.is_in_daemon {
-        return None;
-    }
-    let server = reply.server.as_ref()?;
-    let advice = needed_variables::advice_for(situation.config, server, situation.error_of(reply)?)?;
+    let words = situation.last_words.as_ref()?;
+    let advice = needed_variables::advice(situation.config, reply.server.as_ref()?, words)?;
     Some(Advice::hint(advice))
 }
 

@@ -18,7 +18,7 @@ use super::{
 };
 use crate::{
     commands::{address, plain_secrets},
-    settings::{APPROVE_HINT, Settings},
+    settings::{Settings, approve_hint},
 };
 
 /// The settings that may hold secrets, entry by entry.
@@ -43,7 +43,8 @@ pub(super) fn check_server(section: &mut ReportSection, name: &ServerName, setti
     if let Some(found) = loaded.config.misconfigured.get(name) {
         match &found.pending_trust {
             Some(_) if settings.hosts().is_some() => {
-                section.add_finding(Finding::new(&kinds::HOST_SERVER_UNAPPROVED, found.why.clone()).fix(APPROVE_HINT));
+                section
+                    .add_finding(Finding::new(&kinds::HOST_SERVER_UNAPPROVED, found.why.clone()).fix(approve_hint()));
             }
             Some(file) => section.add_finding(
                 Finding::new(

@@ -29,6 +29,8 @@ pub(crate) struct Finding {
     pub(crate) fix: Option<String>,
     /// What `--fix` does.
     pub(crate) remedy: Option<Remedy>,
+    /// The secrets that a server asked for before it ended. `--fix` asks the user for them.
+    pub(crate) asked_for: Vec<String>,
     /// What the library says is wrong, as data.
     pub(crate) diagnosis: Option<Box<Diagnosis>>,
 }
@@ -126,8 +128,14 @@ impl Finding {
             found: found.into(),
             fix: None,
             remedy: None,
+            asked_for: Vec::new(),
             diagnosis: None,
         }
+    }
+
+    pub(crate) fn asks_for(mut self, secrets: Vec<String>) -> Self {
+        self.asked_for = secrets;
+        self
     }
 
     pub(crate) fn fix(mut self, fix: impl Into<String>) -> Self {

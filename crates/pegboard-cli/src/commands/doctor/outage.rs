@@ -1,6 +1,7 @@
 //! Says what kind of finding a failed start is, by the library's diagnosis of it.
 
 use pegboard::{
+    Config, ServerName,
     config::Transport,
     diagnosis::{Cause, Code, ConnectFault, Diagnosis, StderrClue, Step, TlsFault},
     status::LastError,
@@ -11,7 +12,10 @@ use super::{
     kinds::{self, FindingKind},
     runners,
 };
-use crate::{commands::needed_variables, logging::Exchanged};
+use crate::{
+    commands::needed_variables::{self, LastWords},
+    logging::Exchanged,
+};
 
 /// The most characters of a server's own words that are shown.
 const MAX_WORDS: usize = 1500;
@@ -33,8 +37,11 @@ static CLUES: [(StderrClue, &FindingKind); 3] = [
     (StderrClue::ModuleMissing, &kinds::MODULE_MISSING),
 ];
 
-/// The finding for the outage of a server.
-pub(super) fn finding(name: &str, transport: &Transport, error: &LastError, exchanged: &Exchanged) -> Finding {
+/// The finding for the outage of a server of this config.
+pub(super) fn finding(name: &ServerName, config: &Config, error: &LastError, exchanged: &Exchanged) -> Finding {
+    let Some(transport) = config.servers.get(name).map(|server| &server.transport) else {
+        return Finding::new(&kinds::START_FAILED, error.message.clone());
+    };
     let diagnosis = error.diagnosis.as_deref();
     let stderr = error.stderr.as_deref().unwrap_or_default();
     let kind = clue(diagnosis, transport, stderr).unwrap_or_else(|| kind(diagnosis, transport));
@@ -44,7 +51,15 @@ pub(super) fn finding(name: &str, transport: &Transport, error: &LastError, exch
             Finding::new(&kinds::OTHER_JSON, found).fix(kinds::OTHER_JSON.remedy)
         }
         _ => {
-            Finding::new(kind, describe_outage(kind, diagnosis, &error.message)).fix(fix(name, kind, transport, error))
+            let words = LastWords::here(error).filter(|_| kind.id == kinds::EXITS_AT_START.id);
+            let needed = words
+                .as_ref()
+                .and_then(|words| needed_variables::advice(config, name, words));
+            let fix = needed.unwrap_or_else(|| fix(name.as_str(), kind, transport, error));
+            let secrets = words.map(|words| needed_variables::missing_secrets(config, name, &words));
+            Finding::new(kind, describe_outage(kind, diagnosis, &error.message))
+                .fix(fix)
+                .asks_for(secrets.unwrap_or_default())
         }
     };
     match diagnosis {
@@ -105,21 +120,12 @@ fn shorten(message: &str) -> String {
 fn fix(name: &str, kind: &FindingKind, transport: &Transport, error: &LastError) -> String {
     let is_unusable = matches!(error.diagnosis.as_deref(), Some(found) if found.cause == Cause::Response);
     let log = || (kind.id == kinds::LIST_FAILED.id && !is_unusable).then(|| log_says_more(name, transport));
-    needed_variable(kind, transport, error)
-        .or_else(|| sign_in(name, kind))
+    sign_in(name, kind)
         .or_else(log)
         .or_else(|| tls_fix(kind, error.diagnosis.as_deref()).map(str::to_owned))
         .or_else(|| better_than_hint(kind).map(str::to_owned))
         .or_else(|| error.hint.clone())
         .unwrap_or_else(|| kind.remedy.to_owned())
-}
-
-/// The settings that pass on a variable which the process has ended for lack of.
-fn needed_variable(kind: &FindingKind, transport: &Transport, error: &LastError) -> Option<String> {
-    match transport {
-        Transport::Stdio(command) if kind.id == kinds::EXITS_AT_START.id => needed_variables::advice(command, error),
-        _ => None,
-    }
 }
 
 fn sign_in(name: &str, kind: &FindingKind) -> Option<String> {

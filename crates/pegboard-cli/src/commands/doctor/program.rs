@@ -59,6 +59,11 @@ impl Written<'_> {
     }
 }
 
+/// Whether the program of a server is not where it would be started from.
+pub(crate) fn is_missing(command: &Command) -> bool {
+    resolve(&command.program, &path_of(command), command.cwd.as_deref()).is_none()
+}
+
 /// Adds what is found about a program.
 pub(super) fn check(section: &mut ReportSection, command: &Command, written: &Written<'_>) {
     if let Some(folder) = command.cwd.as_ref().filter(|folder| !folder.is_dir()) {

@@ -1,16 +1,22 @@
 //! Starts the servers and connects to them, all at once, and adds what happens to their sections. Those that run in the user's daemon are asked
 //! through it.
 
-use std::{collections::BTreeMap, path::Path, time::Duration};
+use std::{
+    collections::BTreeMap,
+    path::{Path, PathBuf},
+    time::Duration,
+};
 
 use pegboard::{
     Config, Listing, Pegboard, ServerConfig, ServerName, State, config::Transport, deadline::Deadline, pin::PinChange,
     status::ServerStatus,
 };
+use pegboard_hosts::{ServersFile, secret_reference};
+use serde_json::{Value, json};
 
 use super::{
     clock, definitions,
-    finding::{Finding, ReportLine, ReportSection},
+    finding::{Finding, Remedy, ReportLine, ReportSection},
     handshake::Handshake,
     kinds::{self, ReachStep},
     other_paths, outage,
@@ -21,6 +27,7 @@ use super::{
 use crate::{
     commands::{
         context::{Context, Ending},
+        needed_variables,
         starting::StartingServers,
     },
     logging::{self, Exchanged},
@@ -82,6 +89,7 @@ pub(super) async fn servers(
     let tried = Tried {
         settings,
         config: &config,
+        configs: context.global.configs.clone(),
         status,
         running,
         listings,
@@ -116,6 +124,8 @@ async fn ask(through_daemon: Option<&Pegboard>, deadline: Deadline) -> Option<Li
 struct Tried<'a> {
     settings: &'a Settings,
     config: &'a Config,
+    /// The config files that were named.
+    configs: Vec<PathBuf>,
     status: Vec<ServerStatus>,
     /// Those of them that run in the daemon.
     running: Option<Running>,
@@ -146,7 +156,8 @@ impl Tried<'_> {
             .as_ref()
             .and_then(|running| running.handshake(name.as_str()));
         let handshake = in_daemon.unwrap_or_else(|| Handshake::from(found));
-        check_status(section, found, &handshake, &server.transport, limit, &exchanged);
+        check_status(section, found, &handshake, self.config, limit, &exchanged);
+        pass_on_stored(section, name, server, &self.configs);
         if !self.is_late {
             better_path(section, name, server, self.settings).await;
         }
@@ -188,13 +199,13 @@ fn check_status(
     section: &mut ReportSection,
     status: &ServerStatus,
     handshake: &Handshake,
-    transport: &Transport,
+    config: &Config,
     limit: Duration,
     exchanged: &Exchanged,
 ) {
-    match (status.state, &status.last_error) {
-        (State::Ready, _) => {
-            report_ready(section, status, handshake, transport, limit);
+    match (status.state, &status.last_error, config.servers.get(&status.name)) {
+        (State::Ready, _, Some(server)) => {
+            report_ready(section, status, handshake, &server.transport, limit);
             // Logs in the form of JSON are the usual case.
             if let Some(json) = &exchanged.other_json {
                 section.add_finding(stdout_noise(&format!(
@@ -209,10 +220,10 @@ fn check_status(
             )
             .fix("raise `--timeout`"),
         ),
-        (_, Some(error)) => {
-            section.add_finding(outage::finding(status.name.as_str(), transport, error, exchanged));
+        (_, Some(error), _) => section.add_finding(outage::finding(&status.name, config, error, exchanged)),
+        (state, None, _) => {
+            section.add_finding(Finding::new(&kinds::START_FAILED, format!("it is {}", state.as_str())))
         }
-        (state, None) => section.add_finding(Finding::new(&kinds::START_FAILED, format!("it is {}", state.as_str()))),
     }
 }
 
@@ -267,6 +278,44 @@ fn report_ready(
     if !counts.is_empty() {
         section.add_fine(ReachStep::List, counts.join(", "));
     }
+}
+
+/// Adds the remedy of a server that asked for secrets which are all stored, if no other program reads its file.
+fn pass_on_stored(section: &mut ReportSection, name: &ServerName, server: &ServerConfig, configs: &[PathBuf]) {
+    let asks = |line: &&mut ReportLine| matches!(line, ReportLine::Found(found) if !found.asked_for.is_empty());
+    let (Some(ReportLine::Found(finding)), Transport::Stdio(command)) =
+        (section.lines.iter_mut().find(asks), &server.transport)
+    else {
+        return;
+    };
+    let files = ServersFile::with(configs, name.as_str()).unwrap_or_default();
+    let Some(file) = files.first().filter(|file| !file.is_shared()) else {
+        return;
+    };
+    let secrets = &finding.asked_for;
+    if !secrets.iter().all(|secret| needed_variables::is_stored(secret)) {
+        return;
+    }
+    let env = ["servers", name.as_str(), "env"].map(str::to_owned).to_vec();
+    let values = match command.env.is_empty() {
+        true => {
+            let references = secrets
+                .iter()
+                .map(|secret| (secret.clone(), json!(secret_reference(secret))));
+            vec![(env, Value::Object(references.collect()))]
+        }
+        false => {
+            let place = |secret: &String| [env.clone(), vec![secret.clone()]].concat();
+            let values = secrets
+                .iter()
+                .map(|secret| (place(secret), json!(secret_reference(secret))));
+            values.collect()
+        }
+    };
+    finding.remedy = Some(Remedy::Set {
+        file: file.path().to_owned(),
+        values,
+    });
 }
 
 /// Adds the address that works as the fix of one that was not found.

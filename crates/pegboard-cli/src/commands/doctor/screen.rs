@@ -3,8 +3,8 @@
 use serde_json::{Value, json};
 
 use super::{
-    finding::{Fixes, ReportLine, ReportSection},
-    kinds::Level,
+    finding::{Finding, Fixes, ReportLine, ReportSection},
+    kinds::{self, Level},
 };
 use crate::{
     output::{self, Paint, one_line, wrap, wrap_message},
@@ -66,7 +66,10 @@ pub(super) fn text(sections: &[ReportSection], detail: Detail, width: Option<usi
         return steps(&shown, detail, width, paint);
     }
     let (fine, with_findings): (Vec<_>, Vec<_>) = shown.into_iter().partition(|section| section.level() == Level::Ok);
-    let mut text = steps(&with_findings, detail, width, paint);
+    let (unapproved, with_findings): (Vec<_>, Vec<_>) = with_findings.into_iter().partition(|one| waits(one));
+    let merged = merge(&unapproved);
+    let unapproved = merged.as_ref().map_or(unapproved, |merged| vec![merged]);
+    let mut text = steps(&[unapproved, with_findings].concat(), detail, width, paint);
     for (label, is_off) in [("fine", false), ("disabled", true)] {
         let names = fine.iter().filter(|section| section.is_off == is_off);
         let names: Vec<&str> = names.filter_map(|section| section.server.as_deref()).collect();
@@ -80,6 +83,26 @@ pub(super) fn text(sections: &[ReportSection], detail: Detail, width: Option<usi
         text.push('\n');
     }
     text
+}
+
+/// Whether a server of a host waits for approval, and nothing else is known of it.
+fn waits(section: &ReportSection) -> bool {
+    let mut findings = section.findings();
+    section.lines.len() == 1 && findings.all(|finding| finding.kind.id == kinds::HOST_SERVER_UNAPPROVED.id)
+}
+
+/// One section for all servers that wait for approval; `None` if there are not two of them.
+fn merge(sections: &[&ReportSection]) -> Option<ReportSection> {
+    let [first, _, ..] = sections else { return None };
+    let names: Vec<&str> = sections
+        .iter()
+        .filter_map(|section| section.server.as_deref())
+        .collect();
+    let mut merged = ReportSection::for_server(&names.join(", "), first.title.clone());
+    let fix = first.findings().find_map(|finding| finding.fix.clone());
+    let found = "they are servers of hosts that are not approved to start";
+    merged.add_finding(Finding::new(&kinds::HOST_SERVER_UNAPPROVED, found).fix(fix.unwrap_or_default()));
+    Some(merged)
 }
 
 /// The sections with their lines.
@@ -174,10 +197,7 @@ pub(super) fn summary(sections: &[ReportSection], fixable: usize) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::commands::doctor::{
-        finding::Finding,
-        kinds::{self, ReachStep},
-    };
+    use crate::commands::doctor::kinds::ReachStep;
 
     fn sections() -> Vec<ReportSection> {
         let mut github = ReportSection::for_server("github", "npx".to_owned());

@@ -2,11 +2,14 @@
 
 use std::collections::BTreeSet;
 
-use pegboard::State;
+use pegboard::{State, config::Transport};
 use serde_json::{Value, json};
 
 use crate::{
-    commands::status::rows::{ShownServer, StatusRows},
+    commands::{
+        doctor::is_missing,
+        status::rows::{ShownServer, StatusRows},
+    },
     output::one_line,
     settings::{Settings, in_short, is_pending},
 };
@@ -62,6 +65,38 @@ fn of_row(row: &ShownServer) -> Option<Attention> {
         // Those with a problem in the config are told already.
         _ => None,
     }
+}
+
+/// The servers of hosts that wait for approval, where there is no config.
+pub(super) fn of_hosts(settings: &Settings) -> Option<Attention> {
+    let pending = settings.hosts()?.pending();
+    let names: Vec<String> = pending.map(|pending| one_line(&pending.server.name)).collect();
+    let verb = match names.len() {
+        0 => return None,
+        1 => "waits",
+        _ => "wait",
+    };
+    Some(Attention {
+        what_for: names.join(", "),
+        what: format!("{verb} for your approval to start"),
+        next: "pegboard init".to_owned(),
+        next_does: "put them into a config, and Pegboard into these programs",
+    })
+}
+
+/// The servers whose program is not there, as far as that is known without a start.
+pub(super) fn of_programs(settings: &Settings) -> Vec<Attention> {
+    let servers = settings.loaded.config.servers.iter();
+    let missing = servers
+        .filter(|(_, server)| server.enabled)
+        .filter_map(|(name, server)| {
+            let Transport::Stdio(command) = &server.transport else {
+                return None;
+            };
+            let what = format!("its program `{}` was not found", one_line(&command.program));
+            is_missing(command).then(|| Attention::of_server(name.as_str(), what))
+        });
+    missing.collect()
 }
 
 /// What is wrong with the config.

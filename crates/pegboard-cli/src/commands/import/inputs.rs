@@ -1,14 +1,17 @@
 //! Asks for the values that a host would ask its user for.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
-use pegboard::Secret;
 use pegboard_base::secret::names_secret;
-use pegboard_hosts::{hosts::Input, import::Plan, secret_reference};
+use pegboard_hosts::{
+    hosts::Input,
+    import::{Plan, Row},
+    secret_reference,
+};
 use tokio_util::sync::CancellationToken;
 
 use crate::{
-    commands::secret_prompt,
+    commands::secret_prompt::{self, Need},
     output::{Output, one_line},
     terminal::{Keyboard, Lines as _},
 };
@@ -20,27 +23,33 @@ pub(in crate::commands) async fn ask(plan: &mut Plan, output: &Output) {
         .flat_map(|row| &row.inputs)
         .map(|input| (input.id.clone(), input.clone()))
         .collect();
-    let has_place = !inputs.values().any(|input| input.is_secret) || secret_prompt::find_place(output).await;
     for (id, input) in inputs {
-        if input.is_secret && !has_place {
-            output.note(&format!(
-                "{} is not asked for: set the variable {}",
-                one_line(&input.description),
-                input.variable()
-            ));
-            continue;
-        }
-        let Some(answer) = answer(&input, output).await else {
-            continue;
-        };
         let value = match input.is_secret {
-            true => store(&input, &answer, output).await,
+            true => ask_for_secret(plan, &input, output).await,
             // To us `$$` is an escaped `$`.
-            false => Some(answer.replace('$', "$$")),
+            false => answer(&input, output).await.map(|answer| answer.replace('$', "$$")),
         };
         if let Some(value) = value {
             plan.answers.insert(id, value);
         }
+    }
+}
+
+/// Asks for a secret in the words of the other commands, stores it, and returns the reference to it.
+async fn ask_for_secret(plan: &Plan, input: &Input, output: &Output) -> Option<String> {
+    let needs = |row: &&Row| row.inputs.iter().any(|one| one.id == input.id);
+    let rows = plan.rows.iter().filter(needs);
+    let servers: BTreeSet<String> = rows.filter_map(Row::new_name).map(str::to_owned).collect();
+    let servers: Vec<String> = servers.into_iter().collect();
+    let name = input.variable();
+    let need = Need {
+        name: &name,
+        servers: &servers,
+        note: (!input.description.is_empty()).then(|| format!("It is described as: {}", input.description)),
+    };
+    match secret_prompt::ask_and_store(output, &need).await {
+        true => Some(secret_reference(&name)),
+        false => None,
     }
 }
 
@@ -56,13 +65,8 @@ async fn answer(input: &Input, output: &Output) -> Option<String> {
         question.push_str(&format!(" [{}]", one_line(default)));
     }
     output.say(&format!("{question}: "));
-    let is_secret = input.is_secret;
     let reading = tokio::task::spawn_blocking(move || {
-        let mut keyboard = Keyboard::until(cancelled);
-        let line = match is_secret {
-            true => keyboard.next_hidden(),
-            false => keyboard.next(),
-        };
+        let line = Keyboard::until(cancelled).next();
         drop(aside);
         line
     });
@@ -70,20 +74,6 @@ async fn answer(input: &Input, output: &Output) -> Option<String> {
     match line.is_empty() {
         true => input.default.clone(),
         false => Some(line),
-    }
-}
-
-/// Stores a secret of the user, and returns the reference to it. Where it cannot be stored it is forgotten, and a variable takes its place.
-async fn store(input: &Input, secret: &str, output: &Output) -> Option<String> {
-    let name = input.variable();
-    match secret_prompt::store(&name, Secret::new(secret)).await {
-        Ok(_) => Some(secret_reference(&name)),
-        Err(reason) => {
-            output.note(&format!(
-                "the secret is not stored ({reason}), so a variable takes its place: set {name}"
-            ));
-            None
-        }
     }
 }
 
@@ -98,11 +88,13 @@ pub(in crate::commands) async fn ask_for_secrets(plan: &mut Plan, output: &Outpu
     };
     let mut missing = plan.unset_variables();
     missing.retain(|variable, _| names_secret(variable) && !is_input(variable));
-    if missing.is_empty() || !secret_prompt::find_place(output).await {
-        return;
-    }
     for (variable, servers) in missing {
-        if secret_prompt::ask_and_store(output, &variable, &servers).await {
+        let need = Need {
+            name: &variable,
+            servers: &servers,
+            note: None,
+        };
+        if secret_prompt::ask_and_store(output, &need).await {
             plan.take_from_secret(&variable);
         }
     }

@@ -40,6 +40,7 @@ fn word(effect: Effect) -> &'static str {
         Effect::Updated => "updated",
         Effect::Unchanged => "unchanged",
         Effect::Removed => "removed",
+        Effect::Restored => "restored",
         Effect::Absent => "absent",
     }
 }
@@ -52,6 +53,7 @@ fn sentence(change: &Change, is_dry: bool) -> String {
         Effect::Added | Effect::Updated => format!("{title}: {would}{} in {file}: {target}", word(change.effect)),
         Effect::Unchanged => format!("{title}: has it already, in {file}"),
         Effect::Removed => format!("{title}: {would}removed from {file}"),
+        Effect::Restored => format!("{title}: {would}restored in {file}"),
         Effect::Absent => format!("{title}: does not use Pegboard"),
     }
 }
@@ -60,14 +62,15 @@ fn details(change: &Change) -> Vec<String> {
     let mut lines = Vec::new();
     if !change.moved.is_empty() {
         let way = match change.effect {
-            Effect::Removed => "put back",
+            Effect::Removed | Effect::Restored => "put back",
             _ => "taken over",
         };
         lines.push(format!("{way}: {}", change.moved.join(", ")));
     }
     let backup = change.backup.iter();
     lines.extend(backup.map(|backup| format!("backup: {}", backup.display())));
-    if matches!(change.effect, Effect::Added | Effect::Updated | Effect::Removed) {
+    // An entry that was there already may have lost servers beside it.
+    if !matches!(change.effect, Effect::Unchanged | Effect::Absent) || !change.moved.is_empty() {
         lines.push(format!("to apply it: {}", change.host.reload));
     }
     lines

@@ -19,7 +19,8 @@ use crate::{
     commands::{
         command::Run,
         context::{Context, Ending, empty, interruption_report, time_up, with_complaint},
-        plain_secrets, secret_prompt,
+        plain_secrets,
+        secret_prompt::{self, Need},
         stdin::{self, Input},
         tools::Tools,
     },
@@ -114,16 +115,14 @@ async fn ask_for_secrets(
     }
     let mut unset = entry.as_object().map(find_unset).unwrap_or_default();
     unset.retain(|variable| names_secret(variable));
-    if unset.is_empty()
-        || !context
-            .work_or_end(secret_prompt::find_place(&output), &json!({"name": name}))
-            .await?
-    {
-        return Ok(entry);
-    }
     for variable in &unset {
         let servers = [name.to_owned()];
-        let asking = secret_prompt::ask_and_store(&output, variable, &servers);
+        let need = Need {
+            name: variable,
+            servers: &servers,
+            note: None,
+        };
+        let asking = secret_prompt::ask_and_store(&output, &need);
         let is_stored = context.work_or_end(asking, &json!({"name": name})).await?;
         if let Some(settings) = entry.as_object_mut().filter(|_| is_stored) {
             take_from_secret(settings, variable);
@@ -142,7 +141,8 @@ async fn finish(mut context: Context<'_>, name: String, report: Report, is_check
         context.output.say(&report.data);
     }
     context.output.say(&report.messages);
-    context.global.servers.push(name);
+    context.global.servers.push(name.clone());
+    let output = context.output.clone();
     let all = Tools {
         pattern: None,
         provider: None,
@@ -151,7 +151,13 @@ async fn finish(mut context: Context<'_>, name: String, report: Report, is_check
         schema: false,
         signatures: false,
     };
-    all.run(context).await
+    let exit = all.run(context).await;
+    if exit != Exit::Done {
+        output.note(&format!(
+            "`{name}` stays in the config; `pegboard remove {name}` takes it out again"
+        ));
+    }
+    exit
 }
 
 impl Run for AddJson {

@@ -6,6 +6,7 @@ use clap::{
     error::{ContextKind, ContextValue, ErrorKind},
 };
 use pegboard::{Config, Env, Format};
+use pegboard_hosts::hosts::HOSTS;
 use serde_json::json;
 
 use super::{options::Add, screen};
@@ -28,8 +29,32 @@ pub(in crate::commands) fn with_advice(mut error: Error, words: &[String], defin
         error.remove(ContextKind::SuggestedArg);
         let tip = format!("arguments of the tool are written without dashes: {argument}");
         error.insert(ContextKind::Suggested, ContextValue::StyledStrs(vec![tip.into()]));
+    } else if error.kind() == ErrorKind::MissingRequiredArgument
+        && let Some(tip) = tip_for_missing(words)
+    {
+        error.insert(ContextKind::Suggested, ContextValue::StyledStrs(vec![tip.into()]));
     }
     error
+}
+
+/// Where the values of an argument are listed that a command lacks.
+fn tip_for_missing(words: &[String]) -> Option<String> {
+    let hosts = || {
+        let known = HOSTS.iter().filter(|host| host.is_editable());
+        known.map(|host| host.id).collect::<Vec<_>>().join(", ")
+    };
+    let command = words
+        .iter()
+        .skip(1)
+        .find(|word| ["call", "install", "uninstall"].contains(&word.as_str()))?;
+    Some(match command.as_str() {
+        "call" => "'pegboard tools' lists the tools".to_owned(),
+        "install" => format!(
+            "the hosts are {}; 'pegboard init' enters Pegboard in all that are found here",
+            hosts()
+        ),
+        _ => format!("the hosts are {}; '--all' stands for all that use Pegboard", hosts()),
+    })
 }
 
 /// The argument of a tool that was meant by an unknown option after `call TOOL`: `--zone UTC` is `zone=UTC`.
@@ -87,6 +112,23 @@ mod tests {
 
     use super::*;
     use crate::commands::Cli;
+
+    #[test]
+    fn a_command_without_its_argument_says_where_the_values_are_listed() {
+        for (line, expected) in [
+            ("call", "tip: 'pegboard tools' lists the tools\n"),
+            (
+                "install",
+                "'pegboard init' enters Pegboard in all that are found here\n",
+            ),
+            ("uninstall --restore", "'--all' stands for all that use Pegboard\n"),
+        ] {
+            let words: Vec<String> = format!("pegboard {line}").split(' ').map(str::to_owned).collect();
+            let error = Cli::command().try_get_matches_from(&words).unwrap_err();
+            let said = with_advice(error, &words, Cli::command()).to_string();
+            assert!(said.contains(expected), "{said}");
+        }
+    }
 
     #[test]
     fn arguments_of_a_tool_are_shown_without_dashes() {

@@ -237,7 +237,7 @@ fn each(
 }
 
 /// The complaint about a server that no file has.
-pub(super) fn absent_server_complaint(context: &Context<'_>, name: &str) -> Complaint {
+pub(in crate::commands) fn absent_server_complaint(context: &Context<'_>, name: &str) -> Complaint {
     let settings = Settings::load(&context.global);
     let config = &settings.loaded.config;
     let mut names: Vec<&str> = config.servers.keys().map(pegboard::ServerName::as_str).collect();

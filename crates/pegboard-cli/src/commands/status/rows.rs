@@ -1,10 +1,15 @@
 //! What the table shows of a board, be it one of this process or the daemon's.
 
-use pegboard::State;
+use pegboard::{Config, ServerName, State};
 use serde::Deserialize;
 use serde_json::Value;
 
-use crate::{daemon::Unfinished, output::one_line, settings::Settings};
+use crate::{
+    commands::needed_variables::{self, LastWords},
+    daemon::Unfinished,
+    output::one_line,
+    settings::Settings,
+};
 
 /// The part of a board's status that people see.
 #[derive(Debug, Default, Deserialize)]
@@ -20,6 +25,21 @@ impl StatusRows {
     /// Reads a status. One that is not understood has no rows: a daemon of the same version sends none.
     pub(in crate::commands) fn parse(status: Value) -> Self {
         serde_json::from_value(status).unwrap_or_default()
+    }
+
+    /// Replaces the hints of servers whose process ended for lack of a variable by the command that passes it on. `last_words` are those of a
+    /// server.
+    pub(super) fn advise(&mut self, config: &Config, last_words: impl Fn(&ServerName) -> Option<LastWords>) {
+        for server in &mut self.servers {
+            let Some(error) = server.last_error.as_mut().filter(|_| server.state != State::Ready) else {
+                continue;
+            };
+            let Ok(name) = ServerName::parse(&server.name) else {
+                continue;
+            };
+            let advice = last_words(&name).and_then(|words| needed_variables::advice(config, &name, &words));
+            error.hint = advice.or(error.hint.take());
+        }
     }
 
     /// Notes which hosts the servers are of.

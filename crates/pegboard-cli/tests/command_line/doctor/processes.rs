@@ -267,9 +267,7 @@ fn a_variable_that_a_server_asks_for_and_does_not_get_is_named() {
         (true, withheld.clone()),
         (
             false,
-            "`pegboard secret set HUB_ACCESS_TOKEN`, and pass it on: \
-             `env = { HUB_ACCESS_TOKEN = \"${secret:HUB_ACCESS_TOKEN}\" }`"
-                .to_owned(),
+            "`pegboard secret set HUB_ACCESS_TOKEN --for fx` stores it and passes it on to the server".to_owned(),
         ),
     ] {
         let found = Diagnosis::from(&run(&["doctor", "-o", "json"], is_set));

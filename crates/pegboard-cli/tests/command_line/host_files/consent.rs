@@ -45,6 +45,10 @@ fn a_call_asks_for_its_server_only_and_no_leaves_it_alone() {
     let (code, shown) = terminal.ends();
     assert_eq!(code, Some(5), "{shown}");
     assert!(!shown.contains("two"), "{shown}");
+    assert!(
+        shown.contains("`--trust` starts them this time") && !shown.contains("you are asked"),
+        "{shown}"
+    );
     let mut terminal = Terminal::start(&home, &["call", "one.echo", "text=hi"]);
     terminal.answers("Start 1 server of Cursor? [y/N] ", "y");
     let (code, shown) = terminal.ends();

@@ -101,3 +101,63 @@ fn taking_pegboard_out_says_how_servers_are_put_back() {
     let again = home.run(&["uninstall", "cursor"]);
     assert!(!again.ends_with(0).err.contains("--restore"), "{again:?}");
 }
+
+#[test]
+fn what_is_put_back_later_is_not_called_removed_and_what_is_left_over_is_listed() {
+    let home = Home::new();
+    home.write(
+        ".cursor/mcp.json",
+        "{\"mcpServers\": {\"time\": {\"command\": \"uvx\"}}}\n",
+    );
+    home.run(&["install", "cursor", "--take-over", "--yes"]).ends_with(0);
+    let removed = home.run(&["uninstall", "cursor"]);
+    removed.ends_with(0).prints("removed from").prints("left over:");
+    removed
+        .prints("  rm ~/.cursor/mcp.json.bak-*  ")
+        .prints("  rm ~/.config/pegboard/pegboard.toml  ");
+    let restored = home.run(&["uninstall", "--all", "--restore"]);
+    restored
+        .ends_with(0)
+        .prints("Cursor: restored in")
+        .prints("put back: time")
+        .prints("to apply it:");
+    assert!(!restored.out.contains("removed"), "{restored:?}");
+    let document = home.run(&["uninstall", "--all", "--dry-run", "-o", "json"]);
+    document.ends_with(1);
+}
+
+#[test]
+fn the_config_is_not_left_over_while_another_host_uses_it() {
+    let home = Home::new();
+    home.config("[servers]\n");
+    home.write(".cursor/mcp.json", "{}");
+    home.write(".codex/config.toml", "");
+    home.run(&["install", "cursor", "codex"]).ends_with(0);
+    let first = home.run(&["uninstall", "cursor"]);
+    assert!(
+        first.out.contains("mcp.json.bak-") && !first.out.contains("pegboard.toml"),
+        "{first:?}"
+    );
+    let last = home.run(&["uninstall", "codex", "-o", "json"]).ends_with(0).json();
+    let left = last["left_over"].as_array().unwrap();
+    assert!(
+        left.iter()
+            .any(|one| one["command"].as_str().unwrap().ends_with("pegboard.toml")),
+        "{last}"
+    );
+}
+
+#[test]
+fn servers_that_are_taken_over_beside_an_old_entry_say_how_to_apply_it() {
+    let home = Home::new();
+    let file = home.write(".cursor/mcp.json", "{}");
+    home.run(&["install", "cursor"]).ends_with(0);
+    let mut now: serde_json::Value = serde_json::from_str(&fs::read_to_string(&file).unwrap()).unwrap();
+    now["mcpServers"]["time"] = serde_json::json!({"command": "uvx"});
+    fs::write(&file, now.to_string()).unwrap();
+    home.run(&["install", "cursor", "--take-over", "--yes"])
+        .ends_with(0)
+        .prints("has it already")
+        .prints("taken over: time")
+        .prints("to apply it:");
+}

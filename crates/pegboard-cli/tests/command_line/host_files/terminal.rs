@@ -31,7 +31,11 @@ fn what_the_host_would_ask_for_is_asked_and_a_password_is_not_echoed() {
     let mut terminal = Terminal::start_with(&home, &["import", "vscode"], &[("PEGBOARD_KEYRING", "off")]);
     terminal.answers("Write 1 server to", "y");
     terminal.answers("Keep secrets in a file that only you can read? [y/N] ", "y");
-    terminal.answers("GitHub token: ", "typed-secret");
+    terminal.shows(
+        "github needs `GH_TOKEN`, which is not set. It is described as: GitHub token",
+        1,
+    );
+    terminal.answers("GH_TOKEN (not shown; empty leaves it): ", "typed-secret");
     terminal.answers("Your region [eu]: ", "us$1");
     let (code, shown) = terminal.ends();
     assert_eq!(code, Some(0), "{shown}");
@@ -57,7 +61,7 @@ fn a_password_is_kept_in_the_keyring_of_the_desktop_and_read_from_there() {
     let variables = [("PATH", path.as_str()), ("DBUS_SESSION_BUS_ADDRESS", "unix:path=/none")];
     let mut terminal = Terminal::start_with(&home, &["import", "vscode"], &variables);
     terminal.answers("Write 1 server to", "y");
-    terminal.answers("GitHub token: ", "typed-secret");
+    terminal.answers("GH_TOKEN (not shown; empty leaves it): ", "typed-secret");
     terminal.answers("Your region [eu]: ", "");
     let (code, shown) = terminal.ends();
     assert_eq!(code, Some(0), "{shown}");
@@ -98,15 +102,14 @@ fn a_server_whose_password_cannot_be_kept_stays_in_the_host() {
     let variables = [("PATH", path.as_str()), ("DBUS_SESSION_BUS_ADDRESS", "unix:path=/none")];
     let mut terminal = Terminal::start_with(&home, &["init"], &variables);
     terminal.answers("Write 1 server to", "y");
-    terminal.answers("GitHub token: ", "typed-secret");
+    terminal.answers("GH_TOKEN (not shown; empty leaves it): ", "typed-secret");
     terminal.answers("Your region [eu]: ", "");
     // There is nothing to take out of the file: the server could not be used here.
     terminal.answers("Make VS Code use Pegboard?", "y");
     let (code, shown) = terminal.ends();
     assert_eq!(code, Some(0), "{shown}");
     assert!(
-        shown.contains("a variable takes its place: set GH_TOKEN")
-            && shown.contains("asks for GH_TOKEN, which is needed by github"),
+        shown.contains("`GH_TOKEN` is not stored") && shown.contains("asks for GH_TOKEN, which is needed by github"),
         "{shown}"
     );
     assert!(fs::read_to_string(&file).unwrap().contains("${input:gh-token}"));
@@ -117,7 +120,7 @@ fn a_server_whose_password_cannot_be_kept_stays_in_the_host() {
         &variables,
     );
     terminal.answers("Move them to", "y");
-    terminal.answers("GitHub token: ", "typed-secret");
+    terminal.answers("GH_TOKEN (not shown; empty leaves it): ", "typed-secret");
     terminal.answers("Your region [eu]: ", "");
     let (code, shown) = terminal.ends();
     assert_eq!(code, Some(0), "{shown}");
@@ -164,6 +167,21 @@ fn the_guided_minute_asks_before_each_step() {
     assert_eq!(code, Some(0), "{shown}");
     let now = fs::read_to_string(file).unwrap();
     assert!(now.contains("pegboard") && !now.contains("mcp-server-time"), "{now}");
+}
+
+#[test]
+fn a_name_that_two_hosts_have_is_asked_about_once() {
+    let home = Home::new();
+    let server =
+        |package: &str| format!(r#"{{"mcpServers": {{"time": {{"command": "uvx", "args": ["{package}"]}}}}}}"#);
+    home.write(".cursor/mcp.json", &server("one"));
+    home.write(".claude.json", &server("two"));
+    let mut terminal = Terminal::start(&home, &["init"]);
+    terminal.answers("Write 2 servers to", "y");
+    terminal.answers("use Pegboard?", "y");
+    terminal.answers("Take time out of the hosts' files?", "n");
+    let (code, shown) = terminal.ends();
+    assert_eq!(code, Some(0), "{shown}");
 }
 
 #[test]

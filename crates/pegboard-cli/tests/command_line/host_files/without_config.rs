@@ -112,6 +112,35 @@ fn trust_for_one_run_starts_them_and_a_call_starts_only_its_own() {
 }
 
 #[test]
+fn doctor_says_once_how_servers_of_hosts_are_approved() {
+    let home = two_hosts();
+    let found = home.run(&["doctor"]);
+    found.ends_with(1).prints("3 problems with 3 servers");
+    assert_eq!(found.out.matches("pegboard init").count(), 1, "{found:?}");
+    assert_eq!(found.out.matches("host-server-unapproved").count(), 1, "{found:?}");
+    let document = home.run(&["doctor", "-o", "json"]).json();
+    assert_eq!(document["servers"].as_array().unwrap().len(), 3, "{document}");
+}
+
+#[test]
+fn a_secret_that_a_host_would_ask_for_needs_no_change_of_its_file() {
+    let home = Home::new();
+    let vscode = json!({
+        "inputs": [{"type": "promptString", "id": "api_key", "description": "API key", "password": true}],
+        "servers": {"fx": {"command": "x", "env": {"API_KEY": "${input:api_key}"}}},
+    });
+    home.write(".config/Code/User/mcp.json", &vscode.to_string());
+    for command in [&["doctor"][..], &["call", "fx.echo"]] {
+        let ran = home.run(&[&["--trust"], command].concat());
+        let all = format!("{}{}", ran.out, ran.err);
+        assert!(
+            all.contains("`pegboard secret set API_KEY` stores it, which is enough") && !all.contains("${secret:"),
+            "{ran:?}"
+        );
+    }
+}
+
+#[test]
 fn every_command_about_a_server_knows_those_of_hosts() {
     let home = Home::new();
     home.write(".cursor/mcp.json", &file(&[("fx", entry(&home, "fx"))]));
