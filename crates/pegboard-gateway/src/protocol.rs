@@ -46,7 +46,7 @@ pub use service::{Answer, Description, Event, Filter, Service};
 pub(crate) use capability::check as check_capability;
 pub(crate) use connection::Connection;
 pub(crate) use early_end::EarlyEnd;
-pub(crate) use endpoint::Endpoint;
+pub(crate) use endpoint::{Endpoint, only_reads};
 pub(crate) use kept_session::LIFETIME as SESSION_LIFETIME;
 pub(crate) use limits::Limits;
 pub(crate) use message::{Broken, Incoming, MAX_MESSAGE, Message, parse};

@@ -11,7 +11,7 @@ mod registry;
 mod replay_guard;
 mod session_owner;
 
-pub(crate) use envelope::{Envelope, NotOpened, OTHER_REPLICA, PROOF, REFUSED, STALE};
+pub(crate) use envelope::{Envelope, NotOpened, PROOF, REFUSED};
 pub(crate) use forward::{ForwardedHead, NotForwarded};
 pub use registry::{BadReplicaAddress, ReplicaCounts, Replicas};
 pub(crate) use registry::{Known, Replica};

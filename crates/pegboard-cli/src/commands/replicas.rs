@@ -12,8 +12,7 @@ use crate::{exit::Exit, settings::Complaint};
 /// This gateway among its replicas.
 pub(super) struct Joined {
     pub(super) replicas: Replicas,
-    /// `None` if other replicas send no requests to this one.
-    pub(super) listener: Option<TcpListener>,
+    pub(super) listener: TcpListener,
 }
 
 /// Opens what the config says of replicas; `None` if it says nothing.
@@ -33,13 +32,19 @@ pub(super) async fn join(serve: &ServeConfig, sealer: &Arc<Sealer>) -> Result<Op
             "`openssl rand -base64 32` prints one; keep it in a variable, `state_key = \"${PEGBOARD_STATE_KEY}\"`",
         ));
     };
-    let (listener, reached_at) = listen(serve).await?.unzip();
+    let Some((listener, reached_at)) = listen(serve).await? else {
+        return Err(refuse(
+            "`serve.store` needs `serve.replicas`: without a listener for other replicas, their requests for what this one has would not reach it",
+            "set `serve.replicas = { listen = \"127.0.0.1:7338\" }`, or another address that only replicas reach",
+        ));
+    };
     let ring = KeyRing::new(key.expose(), serve.previous_state_key.as_ref().map(|key| key.expose()));
     let address = StoreAddress::parse(store.expose()).map_err(|error| not_opened(&error))?;
     let store = pegboard_store::open(&address, ring)
         .await
         .map_err(|error| not_opened(&error))?;
-    let replicas = Replicas::new(store, sealer.clone(), reached_at.as_deref());
+    tracing::info!(%address, %reached_at, "this replica shares its state with others");
+    let replicas = Replicas::new(store, sealer.clone(), Some(&reached_at));
     let replicas = replicas.map_err(|error| refuse(&error.to_string(), "set `serve.replicas.address`"))?;
     Ok(Some(Joined { replicas, listener }))
 }

@@ -227,7 +227,7 @@ impl Run for Serve {
         notifier.ready(&what);
         let started = board.gateway_settings();
         let mut listeners = Listeners::from(listeners);
-        if let Some(of_replicas) = of_replicas.flatten() {
+        if let Some(of_replicas) = of_replicas {
             listeners = listeners.replicas(of_replicas);
         }
         let (place, listeners) = match occupied {

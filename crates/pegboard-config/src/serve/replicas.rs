@@ -61,22 +61,27 @@ pub(super) fn is_store_address(text: &str) -> bool {
 /// The parts of a store's address that are secret: all of it, and its password as it is written and as it is meant.
 pub(crate) fn secrets_of(store: &Secret) -> Vec<Secret> {
     let text = store.expose();
+    let query = text.split_once('?').map_or("", |(_, query)| query);
+    let of_query = query
+        .split('&')
+        .filter_map(|pair| pair.strip_prefix("sentinel-password="));
+    let of_query: Vec<&str> = of_query.filter(|password| !password.is_empty()).collect();
     let user_info = text
         .split_once("://")
         .map_or("", |(_, rest)| rest.split(['/', '?']).next().unwrap_or_default());
-    let Some((user_info, _)) = user_info.rsplit_once('@') else {
-        return Vec::new();
-    };
-    let Some((_, password)) = user_info.split_once(':').filter(|(_, password)| !password.is_empty()) else {
-        return Vec::new();
-    };
-    let decoded = percent_decoded(password);
-    let written = decoded.iter().filter(|decoded| *decoded != password).cloned();
-    [text.to_owned(), password.to_owned()]
-        .into_iter()
-        .chain(written)
-        .map(Secret::from)
-        .collect()
+    let of_user = user_info.rsplit_once('@').and_then(|(user, _)| user.split_once(':'));
+    let of_user = of_user
+        .map(|(_, password)| password)
+        .filter(|password| !password.is_empty());
+    let mut secrets: Vec<String> = Vec::new();
+    for password in of_user.into_iter().chain(of_query) {
+        secrets.push(password.to_owned());
+        secrets.extend(percent_decoded(password).filter(|decoded| decoded != password));
+    }
+    if !secrets.is_empty() {
+        secrets.insert(0, text.to_owned());
+    }
+    secrets.into_iter().map(Secret::from).collect()
 }
 
 /// A part of a URL without its escapes.
@@ -145,6 +150,8 @@ mod tests {
             ["redis://ada:a%40b@h:1/0?prefix=x", "a%40b", "a@b"]
         );
         assert_eq!(secrets("redis://:pw@h"), ["redis://:pw@h", "pw"]);
+        let sentinel = "redis+sentinel://a,b/m?prefix=x&sentinel-password=s%20t";
+        assert_eq!(secrets(sentinel), [sentinel, "s%20t", "s t"]);
         for text in ["redis://h", "redis://ada@h", "file:/a:b@c"] {
             assert_eq!(secrets(text), Vec::<String>::new(), "{text}");
         }

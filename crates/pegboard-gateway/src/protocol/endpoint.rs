@@ -86,15 +86,16 @@ impl Endpoint {
     /// said too much about itself.
     pub(crate) fn seal_session(&self, peer: &Peer, id: &str) -> Option<String> {
         let client = peer.client()?;
-        let kept = kept_session::write(&client, id)?;
+        let kept = kept_session::write(&client, id, self.sealer.sealer.replica())?;
         self.sealer.seal(client.principal(), Purpose::Session, &kept).ok()
     }
 
-    /// Whether the same caller has opened a session with this id at this endpoint, wherever that was.
-    pub(crate) fn has_sealed(&self, caller: &Caller, id: &str, sealed: &str) -> bool {
+    /// The process in which the same caller has opened a session with this id at this endpoint. `None` if it has not, and `Some(None)` if it was opened before
+    /// ids said that.
+    pub(crate) fn opener_of(&self, caller: &Caller, id: &str, sealed: &str) -> Option<Option<ReplicaId>> {
         match self.sealer.open(caller.principal(), sealed) {
-            Ok((Purpose::Session, kept)) => kept_session::read(&kept, id, caller).is_some(),
-            Ok(_) | Err(_) => false,
+            Ok((Purpose::Session, kept)) => kept_session::opener(&kept, id, caller),
+            Ok(_) | Err(_) => None,
         }
     }
 
@@ -408,7 +409,7 @@ fn answers_of(answers: &Bytes) -> impl Iterator<Item = (String, Bytes)> {
 }
 
 /// Whether a request changes nothing, however often it is sent.
-fn only_reads(method: &str) -> bool {
+pub(crate) fn only_reads(method: &str) -> bool {
     method == method::INITIALIZE || method == method::SUBSCRIPTIONS_LISTEN || is_cacheable(method)
 }
 

@@ -8,7 +8,10 @@ use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Uri};
 use serde::{Deserialize, Serialize};
 
-use super::{registry::Replicas, replay_guard::MAX_AGE};
+use super::{
+    registry::Replicas,
+    replay_guard::{Admitted, MAX_AGE},
+};
 use crate::protocol::{ReplicaId, Sealer};
 
 /// The header of a response by which the owner proves that it has opened the request.
@@ -18,12 +21,14 @@ pub(crate) const PROOF: HeaderName = HeaderName::from_static("pegboard-replica")
 pub(crate) const REFUSED: HeaderName = HeaderName::from_static("pegboard-replica-refused");
 pub(crate) const OTHER_REPLICA: HeaderValue = HeaderValue::from_static("other-replica");
 pub(crate) const STALE: HeaderValue = HeaderValue::from_static("stale");
+pub(crate) const BUSY: HeaderValue = HeaderValue::from_static("busy");
+pub(crate) const REPEATED: HeaderValue = HeaderValue::from_static("repeated");
 
 const REQUEST: &[u8] = b"a request for another replica";
 const RESPONSE: &[u8] = b"the proof of a replica";
 
 /// What tells one forwarded request from all others.
-pub(super) type Nonce = [u8; 16];
+pub(super) type Nonce = [u8; 8];
 
 /// A request that was forwarded to this replica.
 pub(crate) struct Envelope {
@@ -35,10 +40,8 @@ pub(crate) struct Envelope {
 pub(crate) enum NotOpened {
     /// It is no such request, or of a gateway with another key.
     Unknown,
-    /// It is for a replica that was here before. Contains the proof that this one has the key.
-    OtherReplica(HeaderValue),
-    /// It is too old, or was taken before.
-    Stale(HeaderValue),
+    /// This replica does not take it: why, as the value of [`REFUSED`], and the proof that it was opened.
+    Refused(HeaderValue, HeaderValue),
 }
 
 #[derive(Serialize, Deserialize)]
@@ -98,10 +101,15 @@ impl Replicas {
         let (head, body) = split(&opened).ok_or(NotOpened::Unknown)?;
         let proof = self.prove(head.nonce).ok_or(NotOpened::Unknown)?;
         if head.to != self.this().0 {
-            return Err(NotOpened::OtherReplica(proof));
+            return Err(NotOpened::Refused(OTHER_REPLICA, proof));
         }
-        if now().abs_diff(head.at) > MAX_AGE.as_secs() || !self.0.replays.admit(head.nonce) {
-            return Err(NotOpened::Stale(proof));
+        if now().abs_diff(head.at) > MAX_AGE.as_secs() {
+            return Err(NotOpened::Refused(STALE, proof));
+        }
+        match self.0.replays.admit(u64::from_be_bytes(head.nonce)) {
+            Admitted::Once => {}
+            Admitted::Before => return Err(NotOpened::Refused(REPEATED, proof)),
+            Admitted::Full => return Err(NotOpened::Refused(BUSY, proof)),
         }
         let request = head.into_request(body).ok_or(NotOpened::Unknown)?;
         self.count_received();
@@ -187,7 +195,7 @@ mod tests {
         assert_eq!(odd, [&b"\xff"[..], b"two"]);
         assert_eq!(request.body(), "body");
         assert!(is_proof(&from.0.sealer, Some(&proof), nonce));
-        assert!(!is_proof(&from.0.sealer, Some(&proof), [0; 16]));
+        assert!(!is_proof(&from.0.sealer, Some(&proof), [0; 8]));
         assert!(!is_proof(&from.0.sealer, None, nonce));
     }
 
@@ -195,10 +203,10 @@ mod tests {
     fn a_request_is_taken_once_by_the_replica_that_it_is_for() {
         let (from, to, other) = (replica(1), replica(1), replica(1));
         let (sealed, _) = sealed(&from, to.this());
-        assert!(matches!(other.open(&sealed), Err(NotOpened::OtherReplica(_))));
+        assert!(matches!(other.open(&sealed), Err(NotOpened::Refused(why, _)) if why == OTHER_REPLICA));
         assert!(matches!(replica(2).open(&sealed), Err(NotOpened::Unknown)));
         assert!(to.open(&sealed).is_ok());
-        assert!(matches!(to.open(&sealed), Err(NotOpened::Stale(_))));
+        assert!(matches!(to.open(&sealed), Err(NotOpened::Refused(why, _)) if why == REPEATED));
         for at in 0..sealed.len() {
             let mut altered = sealed.to_vec();
             altered[at] ^= 1;

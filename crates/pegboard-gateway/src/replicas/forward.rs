@@ -11,16 +11,19 @@ use std::{
 use bytes::{Bytes, BytesMut};
 use futures_util::stream;
 use http::{
-    HeaderMap, Method, Response, Uri,
-    header::{CONNECTION, CONTENT_LENGTH, DATE, TRANSFER_ENCODING},
+    HeaderMap, HeaderName, Method, Response, Uri,
+    header::{CONNECTION, CONTENT_LENGTH, DATE, TRANSFER_ENCODING, VARY},
 };
 use pegboard_http::{Body, Error, Gate};
 use tokio::time::timeout;
 
 use super::{
-    envelope::{self, OTHER_REPLICA, PROOF, REFUSED},
+    envelope::{self, BUSY, OTHER_REPLICA, PROOF, REFUSED, REPEATED},
     registry::{Replica, Replicas},
 };
+
+/// Written by the replica that the client is connected to.
+const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 
 /// How long a stream may have nothing to say. A gateway writes a comment every 15 s.
 const MAX_SILENCE: Duration = Duration::from_secs(60);
@@ -90,16 +93,26 @@ impl Replicas {
             Err(error) => return Err(self.failed(to, &error, left.0.load(Ordering::Acquire))),
         };
         if !envelope::is_proof(sealer, response.headers().get(PROOF), nonce) {
-            // Without the key nothing of the request can have been read.
-            self.note_gone(to.id);
-            return Err(NotForwarded::Gone);
+            // Something between the replicas may answer for one that has taken the request.
+            self.count_lost();
+            return Err(NotForwarded::Lost(
+                "what answers at its address is no replica".to_owned(),
+            ));
         }
         match response.headers().get(REFUSED) {
             None => {}
             Some(why) if why == OTHER_REPLICA => {
+                tracing::info!(
+                    "another replica has the address of one that has ended, or they are set to the same one"
+                );
                 self.note_gone(to.id);
                 return Err(NotForwarded::Gone);
             }
+            Some(why) if why == REPEATED => {
+                self.count_lost();
+                return Err(NotForwarded::Lost("it has received the request twice".to_owned()));
+            }
+            Some(why) if why == BUSY => return Err(NotForwarded::Unreachable("it is busy".to_owned())),
             Some(_) => {
                 let why = "it takes requests of the last minute only; set the clocks of the replicas";
                 return Err(NotForwarded::Unreachable(why.to_owned()));
@@ -129,10 +142,11 @@ impl Replicas {
             self.count_lost();
             return NotForwarded::Lost(error.to_string());
         }
-        if error.is_connect() && !error.is_timeout() {
+        if is_refused(error) {
             self.note_gone(to.id);
             return NotForwarded::Gone;
         }
+        // It may live all the same: a name that is not found, too many open files, a network that is away.
         NotForwarded::Unreachable(error.to_string())
     }
 
@@ -153,19 +167,39 @@ impl Replicas {
     }
 }
 
+/// Whether nothing listens at an address of a machine that is there.
+fn is_refused(error: &Error) -> bool {
+    let mut cause = std::error::Error::source(error);
+    while let Some(source) = cause {
+        if let Some(error) = source.downcast_ref::<std::io::Error>() {
+            return error.kind() == std::io::ErrorKind::ConnectionRefused;
+        }
+        cause = source.source();
+    }
+    false
+}
+
 /// The response of an owner as its client gets it: a short one whole, so that one that breaks off is told as lost, and a stream as it comes.
-async fn into_response(mut response: pegboard_http::Response) -> Result<Response<axum::body::Body>, Error> {
+async fn into_response(mut response: pegboard_http::Response) -> Result<Response<axum::body::Body>, axum::BoxError> {
     let mut forwarded = Response::new(());
     *forwarded.status_mut() = response.status();
     let headers = forwarded.headers_mut();
     headers.clone_from(response.headers());
     // These are of the connection between the replicas, or written anew for the client.
-    for own in [PROOF, CONNECTION, TRANSFER_ENCODING, CONTENT_LENGTH, DATE] {
+    for own in [
+        PROOF,
+        CONNECTION,
+        TRANSFER_ENCODING,
+        CONTENT_LENGTH,
+        DATE,
+        REQUEST_ID,
+        VARY,
+    ] {
         headers.remove(own);
     }
     if response.content_length().is_some_and(|length| length <= MAX_WHOLE) {
         let mut whole = BytesMut::new();
-        while let Some(chunk) = response.chunk().await? {
+        while let Some(chunk) = timeout(MAX_SILENCE, response.chunk()).await.map_err(|_| Silent)?? {
             whole.extend_from_slice(&chunk);
         }
         return Ok(forwarded.map(|()| axum::body::Body::from(whole.freeze())));

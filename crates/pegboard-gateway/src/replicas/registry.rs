@@ -27,6 +27,9 @@ const HEARTBEAT: Duration = Duration::from_secs(2);
 /// How long a replica counts as there after it has said so last: two signs of life may be late or lost.
 const ALIVE: Duration = Duration::from_secs(6);
 
+/// How long a replica that stops is known to do so: longer than it takes to stop.
+const LEAVING: Duration = Duration::from_secs(120);
+
 /// How many replicas are known at most.
 const MAX_REPLICAS: usize = 4096;
 
@@ -45,7 +48,7 @@ pub(super) struct Inner {
     pub(super) sealer: Arc<Sealer>,
     /// Where other replicas reach this one; `None` if they cannot.
     address: Option<Arc<str>>,
-    others: ArcSwap<HashMap<ReplicaId, Arc<Replica>>>,
+    others: ArcSwap<HashMap<ReplicaId, Registered>>,
     /// Replicas whose listeners were found closed, and until when they are not asked again.
     gone: Mutex<HashMap<ReplicaId, Instant>>,
     pub(super) replays: ReplayGuard,
@@ -64,10 +67,20 @@ pub(crate) struct Replica {
     pub(super) client: Client,
 }
 
+/// A replica that shows signs of life.
+#[derive(Clone)]
+struct Registered {
+    replica: Arc<Replica>,
+    is_leaving: bool,
+}
+
 /// What a replica writes about itself.
 #[derive(Serialize, Deserialize)]
 struct Record {
     address: Box<str>,
+    /// Whether it only finishes what it has begun.
+    #[serde(default)]
+    is_leaving: bool,
 }
 
 /// What is known of a replica.
@@ -137,7 +150,7 @@ impl Replicas {
         let read = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
         let counters = &self.0.counters;
         ReplicaCounts {
-            replicas: self.0.others.load().len() + 1,
+            replicas: self.0.others.load().values().filter(|other| !other.is_leaving).count() + 1,
             store_answers: self.0.has_answered.load(Ordering::Relaxed),
             forwarded: read(&counters.forwarded),
             received: read(&counters.received),
@@ -173,7 +186,7 @@ impl Replicas {
                 registered = Some(SystemTime::now());
             }
             let began = SystemTime::now();
-            if self.note(self.register().await).is_err() {
+            if self.note(self.register(ALIVE).await).is_err() {
                 continue;
             }
             registered = Some(began);
@@ -181,10 +194,10 @@ impl Replicas {
         }
     }
 
-    /// Takes this replica out of the registry, so that others go on with its sessions.
+    /// Says that this replica only finishes what it has begun, so that others go on with its sessions.
     pub(crate) async fn leave(&self) {
         self.0.is_leaving.store(true, Ordering::Release);
-        let _ = self.note(self.0.store.remove(&key_of(self.this())).await);
+        let _ = self.note(self.register(LEAVING).await);
     }
 
     /// Finds a replica by its id.
@@ -196,12 +209,12 @@ impl Replicas {
             return Ok(Known::Gone);
         }
         if let Some(known) = self.0.others.load().get(&id) {
-            return Ok(Known::Other(known.clone()));
+            return Ok(known.clone().into());
         }
         // It may have begun since the last look.
         let value = self.note(self.0.store.get(&key_of(id)).await)?;
         let found = value.and_then(|value| read_record(id, &value.bytes));
-        Ok(found.map_or(Known::Gone, |replica| Known::Other(Arc::new(replica))))
+        Ok(found.map_or(Known::Gone, Known::from))
     }
 
     /// Completes when a replica has shown no sign of life for as long as it may. While the store does not answer, nobody can tell.
@@ -243,20 +256,23 @@ impl Replicas {
                 tracing::warn!(name: log_event::STORE_FAILED, %error, "the store of the replicas does not answer: sessions that this replica does not have are refused until it does");
             }
         } else if answers && !self.0.has_answered.swap(true, Ordering::AcqRel) {
+            // It may have lost what it had, and sessions that were opened meanwhile are not in it.
+            self.0.lapses.fetch_add(1, Ordering::AcqRel);
             tracing::info!(name: log_event::STORE_RECOVERED, "the store of the replicas answers again");
         }
         answer
     }
 
-    async fn register(&self) -> Result<(), StoreError> {
+    async fn register(&self, ttl: Duration) -> Result<(), StoreError> {
         let Some(address) = &self.0.address else {
             return self.0.store.ping().await;
         };
         let record = Record {
             address: (**address).into(),
+            is_leaving: self.0.is_leaving.load(Ordering::Acquire),
         };
         let record = serde_json::to_vec(&record).unwrap_or_default();
-        self.0.store.put(&key_of(self.this()), record.into(), ALIVE).await
+        self.0.store.put(&key_of(self.this()), record.into(), ttl).await
     }
 
     async fn look_for_others(&self) -> Result<(), StoreError> {
@@ -267,12 +283,12 @@ impl Replicas {
                 .last_part()
                 .and_then(|id| u64::from_str_radix(&id, 16).ok())
                 .map(ReplicaId)?;
-            let replica = match known.get(&id) {
+            let mut registered = read_record(id, &value.bytes)?;
+            if let Some(known) = known.get(&id) {
                 // Its connections are kept.
-                Some(known) => known.clone(),
-                None => Arc::new(read_record(id, &value.bytes)?),
-            };
-            Some((id, replica)).filter(|_| id != self.this())
+                registered.replica = known.replica.clone();
+            }
+            Some((id, registered)).filter(|_| id != self.this())
         });
         let others: HashMap<_, _> = others.collect();
         self.0.others.store(Arc::new(others));
@@ -287,18 +303,31 @@ fn key_of(id: ReplicaId) -> Key {
     Key::new(KIND, &[&format!("{:016x}", id.0)])
 }
 
-fn read_record(id: ReplicaId, bytes: &[u8]) -> Option<Replica> {
+fn read_record(id: ReplicaId, bytes: &[u8]) -> Option<Registered> {
     let record: Record = serde_json::from_slice(bytes).ok()?;
     let target = target_of(&record.address)?;
     let mut settings = Settings::new(None);
     settings.connect_timeout = CONNECT_TIME;
     settings.idle_time = IDLE_TIME;
     settings.uses_proxy = false;
-    Some(Replica {
+    let replica = Replica {
         id,
         client: Client::new(&target, settings),
         target: Arc::new(target),
+    };
+    Some(Registered {
+        replica: Arc::new(replica),
+        is_leaving: record.is_leaving,
     })
+}
+
+impl From<Registered> for Known {
+    fn from(registered: Registered) -> Self {
+        match registered.is_leaving {
+            true => Self::Gone,
+            false => Self::Other(registered.replica),
+        }
+    }
 }
 
 /// Where requests for the replica at an address are sent.

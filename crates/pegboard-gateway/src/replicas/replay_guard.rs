@@ -11,25 +11,35 @@ use tokio::time::Instant;
 /// How old a forwarded request may be, and how far the clocks of replicas may differ.
 pub(super) const MAX_AGE: Duration = Duration::from_secs(60);
 
-/// The most requests that are remembered. Beyond that further ones are refused, which takes 2,000 a second.
-const MAX: usize = 1 << 18;
+/// The most requests that are remembered: 8,000 a second.
+const MAX: usize = 1 << 20;
 
-/// The forwarded requests of the last minutes.
+/// The forwarded requests that could be taken again.
 #[derive(Debug, Default)]
 pub(super) struct ReplayGuard(Mutex<Seen>);
 
 #[derive(Debug, Default)]
 struct Seen {
-    nonces: HashSet<[u8; 16]>,
-    order: VecDeque<(Instant, [u8; 16])>,
+    nonces: HashSet<u64>,
+    order: VecDeque<(Instant, u64)>,
+}
+
+/// Whether a request is taken.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Admitted {
+    Once,
+    /// It was taken before.
+    Before,
+    /// Too many were taken.
+    Full,
 }
 
 impl ReplayGuard {
-    /// Notes a request. Returns `false` if it was noted before, or there is no room.
-    pub(super) fn admit(&self, nonce: [u8; 16]) -> bool {
+    /// Notes a request whose age was checked.
+    pub(super) fn admit(&self, nonce: u64) -> Admitted {
         let now = Instant::now();
         let mut seen = self.0.lock();
-        // A request that is older is refused for its age. It may have been sent by a clock that is ahead.
+        // It may have been sent by a clock that is ahead, so it can be taken for twice the age.
         while seen
             .order
             .front()
@@ -39,11 +49,15 @@ impl ReplayGuard {
                 seen.nonces.remove(&old);
             }
         }
-        if seen.order.len() >= MAX || !seen.nonces.insert(nonce) {
-            return false;
+        if seen.nonces.contains(&nonce) {
+            return Admitted::Before;
         }
+        if seen.order.len() >= MAX {
+            return Admitted::Full;
+        }
+        seen.nonces.insert(nonce);
         seen.order.push_back((now, nonce));
-        true
+        Admitted::Once
     }
 }
 
@@ -54,12 +68,14 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn a_request_is_taken_once_while_it_could_be_taken_again() {
         let guard = ReplayGuard::default();
-        assert!(guard.admit([1; 16]) && guard.admit([2; 16]));
-        assert!(!guard.admit([1; 16]));
+        assert_eq!(
+            [1, 2, 1].map(|nonce| guard.admit(nonce)),
+            [Admitted::Once, Admitted::Once, Admitted::Before]
+        );
         tokio::time::advance(2 * MAX_AGE).await;
-        assert!(!guard.admit([1; 16]));
+        assert_eq!(guard.admit(1), Admitted::Before);
         tokio::time::advance(Duration::from_secs(1)).await;
-        assert!(guard.admit([3; 16]));
+        assert_eq!(guard.admit(3), Admitted::Once);
         assert_eq!(guard.0.lock().order.len(), 1, "the others are too old to be taken");
     }
 }

@@ -27,9 +27,20 @@ enum Entry {
 
 impl Replicas {
     /// Notes that a session was opened here. If the store does not answer, another replica may go on with it while this one lives.
-    pub(crate) async fn note_session(&self, id: &str) {
+    /// `handshake` is what the id of the session has no room for, sealed.
+    pub(crate) async fn note_session(&self, id: &str, handshake: Option<String>) {
         let entry = Entry::Owned(self.this()).write();
         let _ = self.note(self.0.store.put(&key_of(id), entry, SESSION_LIFETIME).await);
+        if let Some(handshake) = handshake {
+            let key = handshake_key(id);
+            let _ = self.note(self.0.store.put(&key, handshake.into(), SESSION_LIFETIME).await);
+        }
+    }
+
+    /// What the id of a session had no room for.
+    pub(crate) async fn kept_handshake(&self, id: &str) -> Result<Option<String>, StoreError> {
+        let kept = self.note(self.0.store.get(&handshake_key(id)).await)?;
+        Ok(kept.and_then(|kept| String::from_utf8(kept.bytes.to_vec()).ok()))
     }
 
     /// Notes that a session was ended by its client.
@@ -43,16 +54,27 @@ impl Replicas {
     }
 
     /// Finds the owner of a session that this process does not know, and takes it over if there is none. The caller must have shown that it opened the session.
-    pub(crate) async fn find_session(&self, id: &str) -> Result<SessionOwner, StoreError> {
+    /// `opener` is the process where that was, which has it still if the store has lost that.
+    pub(crate) async fn find_session(&self, id: &str, opener: Option<ReplicaId>) -> Result<SessionOwner, StoreError> {
         let key = key_of(id);
         let this = Entry::Owned(self.this()).write();
         let store = &self.0.store;
         let mut current = self.note(store.get(&key).await)?;
         for _ in 0..MAX_TAKEOVERS {
             let Some(value) = current else {
-                match self.note(store.put_new(&key, this.clone(), SESSION_LIFETIME).await)? {
-                    PutNew::Stored(_) => return Ok(self.take_over()),
-                    PutNew::Exists(value) => current = Some(value),
+                let other = match opener {
+                    Some(opener) => self.find(opener).await?,
+                    None => Known::This,
+                };
+                let entry = match (&other, opener) {
+                    (Known::Other(_), Some(opener)) => Entry::Owned(opener).write(),
+                    _ => this.clone(),
+                };
+                match (self.note(store.put_new(&key, entry, SESSION_LIFETIME).await)?, other) {
+                    (PutNew::Stored(_), Known::Other(replica)) => return Ok(SessionOwner::Other(replica)),
+                    (PutNew::Stored(_), Known::This) => return Ok(SessionOwner::This),
+                    (PutNew::Stored(_), Known::Gone) => return Ok(self.take_over()),
+                    (PutNew::Exists(value), _) => current = Some(value),
                 }
                 continue;
             };
@@ -81,6 +103,10 @@ impl Replicas {
         self.count_adopted();
         SessionOwner::This
     }
+}
+
+fn handshake_key(id: &str) -> Key {
+    Key::secret("handshake", &[], id.as_bytes())
 }
 
 fn key_of(id: &str) -> Key {

@@ -21,6 +21,9 @@ const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 /// How long the errors for requests that were cancelled may take to be sent.
 const LAST_ANSWERS: Duration = Duration::from_millis(500);
 
+/// The most connections of other replicas. A request has one of its own while it is forwarded.
+const MAX_OF_REPLICAS: usize = 4096;
+
 /// The limits of the listeners.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct ListenLimits {
@@ -51,7 +54,7 @@ pub(super) async fn serve(
     }
     if let Some(listener) = listeners.replicas {
         // Its own permits, so that replicas get in however many clients there are.
-        let permits = Arc::new(Semaphore::new(limits.connections));
+        let permits = Arc::new(Semaphore::new(limits.connections.min(MAX_OF_REPLICAS)));
         accepting.spawn(accept(listener, site.clone(), permits, closing.clone()));
     }
     shutdown.await;

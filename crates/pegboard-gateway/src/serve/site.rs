@@ -39,7 +39,7 @@ use crate::{
         self, AuthResult, Authenticator, Caller, Door, Origin, Rejection, RevocationWatch, Scope, TcpPeer, TokenFault,
     },
     protocol::{Endpoint, RequestInfo},
-    replicas::{Envelope, ForwardedHead, NotOpened, OTHER_REPLICA, PROOF, REFUSED, Replicas, STALE},
+    replicas::{Envelope, ForwardedHead, NotOpened, PROOF, REFUSED, Replicas},
     sign_in::SignInLinks,
     wire::{
         AccessEntry, AccessLog, AnswersCall, CountedBody, Endpoints, HttpResponse, HttpWire, LinesWire, NoEndpoint,
@@ -190,8 +190,7 @@ impl Site {
                 let request = request.map(axum::body::Body::from);
                 (Box::pin(self.handle(request, Arrival::Network)).await, proof)
             }
-            Err(NotOpened::OtherReplica(proof)) => (refuse_of_replica(OTHER_REPLICA), proof),
-            Err(NotOpened::Stale(proof)) => (refuse_of_replica(STALE), proof),
+            Err(NotOpened::Refused(why, proof)) => (refuse_of_replica(why), proof),
             Err(NotOpened::Unknown) => return not_for_clients(),
         };
         response.headers_mut().insert(PROOF, proof);

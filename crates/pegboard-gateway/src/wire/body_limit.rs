@@ -31,6 +31,8 @@ const ALL_UNITS: usize = 256 * 1024 * 1024 / UNIT;
 pub(crate) struct BodyLimit {
     one: usize,
     all: Arc<PrincipalQuota>,
+    /// For requests that other replicas have sealed, and what anybody sends to the listener for them.
+    sealed: Arc<PrincipalQuota>,
 }
 
 /// The bytes of a long message. What they reserve of the limit on all messages is free again when the last slice of them is dropped.
@@ -53,6 +55,7 @@ impl BodyLimit {
             one,
             // Half of it, the share of one principal, has room for one body at least.
             all: PrincipalQuota::new(ALL_UNITS.max(2 * one.div_ceil(UNIT))),
+            sealed: PrincipalQuota::new((ALL_UNITS / 4).max(2 * (one + SEALED_HEAD).div_ceil(UNIT))),
         }
     }
 
@@ -93,18 +96,13 @@ impl BodyLimit {
     where
         B: Body<Data = Bytes>,
     {
-        let limit = self.one + SEALED_HEAD;
-        let mut body = std::pin::pin!(body);
-        let read = async {
-            let mut whole = BytesMut::new();
-            while let Some(part) = next(body.as_mut()).await? {
-                if whole.len() + part.len() > limit {
-                    return Err(BodyError::TooLong(limit));
-                }
-                whole.extend_from_slice(&part);
-            }
-            Ok(whole.freeze())
+        let limit = Self {
+            one: self.one + SEALED_HEAD,
+            all: self.sealed.clone(),
+            sealed: self.sealed.clone(),
         };
+        let mut body = std::pin::pin!(body);
+        let read = limit.rest(None, &Bytes::new(), 0, body.as_mut());
         tokio::time::timeout(BODY_TIME, read)
             .await
             .unwrap_or(Err(BodyError::Late))

@@ -19,6 +19,7 @@ use super::{
     event_body::EventBody,
     event_frame::EventId,
     response::{self, HttpResponse, method_not_allowed, problem},
+    secret_id::SecretId,
     session::InUse,
     session_id::SessionId,
     session_store::{NotOpened, SessionStore},
@@ -44,6 +45,9 @@ pub(crate) struct Limits {
     /// How long a call goes on after its stream broke, and how long the events of a finished one are kept.
     pub(crate) linger: Duration,
 }
+
+/// The longest sealed part of an id, which is a header of every request: proxies have limits for all headers together.
+const MAX_SEALED: usize = 2048;
 
 /// Serves streamable HTTP for all endpoints of a gateway.
 #[derive(Debug)]
@@ -266,10 +270,13 @@ impl HttpWire {
         }
         let opened = self.sessions.open(visit.endpoint, visit.caller, (peer.clone(), outbox));
         let secret = opened.map_err(not_opened)?;
-        let sealed = visit.endpoint.seal_session(&peer, &secret.text());
-        if let (Some(replicas), Some(_)) = (&self.replicas, &sealed) {
-            Box::pin(replicas.note_session(&secret.text())).await;
+        let mut sealed = visit.endpoint.seal_session(&peer, &secret.text());
+        if let Some(replicas) = &self.replicas {
+            // What is too long for the id of the session is kept for it.
+            let long = sealed.take_if(|sealed| sealed.len() > MAX_SEALED);
+            Box::pin(replicas.note_session(&secret.text(), long)).await;
         }
+        sealed = sealed.filter(|sealed| sealed.len() <= MAX_SEALED);
         if let Some(session) = self.sessions.enter(secret, visit.caller, visit.endpoint) {
             session.0.set_sealed(sealed.as_deref());
             session.0.note_own(self.replicas.as_ref().map_or(0, Replicas::lapses));
@@ -359,11 +366,16 @@ impl HttpWire {
             .sealed
             .filter(|_| !self.sessions.is_over(id.secret))
             .ok_or_else(no_session)?;
-        let opened = visit.endpoint.reopen(visit.caller, &id.secret.text(), sealed);
+        self.reopen(id.secret, sealed, id.sealed, visit)
+    }
+
+    /// Goes on with a session that was opened elsewhere. `shown` is the sealed part of the id as the client has it.
+    fn reopen(&self, secret: SecretId, sealed: &str, shown: Option<&str>, visit: Visit<'_>) -> Result<InUse, Refusal> {
+        let opened = visit.endpoint.reopen(visit.caller, &secret.text(), sealed);
         let opened = opened.ok_or_else(no_session)?;
-        let session = self.sessions.reopen(id.secret, visit.endpoint, visit.caller, opened);
+        let session = self.sessions.reopen(secret, visit.endpoint, visit.caller, opened);
         let session = session.map_err(not_opened)?;
-        session.0.set_sealed(id.sealed);
+        session.0.set_sealed(shown);
         session.0.note_own(self.replicas.as_ref().map_or(0, Replicas::lapses));
         Ok(session)
     }

@@ -24,7 +24,7 @@ pub(super) enum Marker {
     Refused(Refusal),
 }
 
-/// Checks the marker, and writes it where there are no keys yet.
+/// Checks the marker, and writes it where there are no keys of others.
 pub(super) async fn check(connection: &Connection, root: &str) -> Result<Marker, RedisError> {
     if let Some(found) = read(connection, root).await? {
         return Ok(judge(&found));
@@ -70,7 +70,15 @@ async fn read(connection: &Connection, root: &str) -> Result<Option<Vec<u8>>, Re
     })
 }
 
-/// A key that begins like ours.
+/// Whether a key has the form of one of the store. The marker can be lost without the others: a person removes it, or a server that is full drops it.
+fn is_ours(root: &str, key: &[u8]) -> bool {
+    let rest = key
+        .strip_prefix(root.as_bytes())
+        .and_then(|rest| rest.strip_prefix(b":"));
+    rest.is_some_and(|rest| matches!(rest, [sort, b':', ..] if sort.is_ascii_lowercase()))
+}
+
+/// A key that begins like ours, and is none of ours.
 async fn find_key(connection: &Connection, root: &str) -> Result<Option<String>, RedisError> {
     let mut cursor = "0".to_owned();
     for _ in 0..STEPS {
@@ -80,7 +88,7 @@ async fn find_key(connection: &Connection, root: &str) -> Result<Option<String>,
             .arg(format!("{root}:*"));
         let scan = scan.arg("COUNT").number(STEP);
         let (next, keys): (String, Vec<Vec<u8>>) = redis::from_redis_value(connection.send(&scan).await?)?;
-        if let Some(key) = keys.first() {
+        if let Some(key) = keys.iter().find(|key| !is_ours(root, key)) {
             return Ok(Some(String::from_utf8_lossy(key).chars().take(SHOWN).collect()));
         }
         if next == "0" {

@@ -1,7 +1,7 @@
 //! Requests that belong to another replica: those of a session that it has, and those that continue a call which waits there.
 
 use bytes::Bytes;
-use http::StatusCode;
+use http::{Method, StatusCode};
 use pegboard_protocol::{RequestId, RpcError, code};
 use pegboard_store::StoreError;
 use serde_json::json;
@@ -12,7 +12,7 @@ use super::{
     headers::{self, SESSION_ID},
 };
 use crate::{
-    protocol::{Incoming, Message, Request},
+    protocol::{Incoming, Message, Request, only_reads},
     replicas::{Known, NotForwarded, Replica, Replicas, SessionOwner},
     wire::{
         response::{self, HttpResponse},
@@ -47,6 +47,7 @@ impl HttpWire {
         let asked = request.map(|request| Asked {
             id: &request.id,
             is_modern: modern.is_some(),
+            only_reads: only_reads(&request.method),
         });
         for _ in 0..MAX_OWNERS {
             let place = match modern {
@@ -78,11 +79,14 @@ impl HttpWire {
                 Err(error) => return Some(refuse_without_store(None, &error)),
             };
             match replicas.forward(&owner, visit.head, &[]).await {
-                Ok(response) => return Some(answer_of(response)),
+                Ok(response) => return Some(response.map(ResponseBody::other)),
                 Err(NotForwarded::Gone) => {}
-                Err(NotForwarded::Unreachable(why) | NotForwarded::Lost(why)) => {
+                Err(NotForwarded::Unreachable(why)) => return Some(refuse_unreachable(None, &why)),
+                // A stream can be opened again. A session may have been ended.
+                Err(NotForwarded::Lost(why)) if *visit.head.method == Method::GET => {
                     return Some(refuse_unreachable(None, &why));
                 }
+                Err(NotForwarded::Lost(why)) => return Some(tell_lost(None, &why)),
             }
         }
         None
@@ -92,26 +96,36 @@ impl HttpWire {
     async fn place_of_session(&self, replicas: &Replicas, visit: Visit<'_>) -> Result<Place, StoreError> {
         let mut ids = visit.headers.get_all(SESSION_ID).iter();
         let id = ids.next().and_then(|id| SessionId::parse(id.as_bytes()));
-        let Some(SessionId {
-            secret,
-            sealed: Some(sealed),
-        }) = id.filter(|_| ids.next().is_none())
-        else {
+        let Some(SessionId { secret, sealed }) = id.filter(|_| ids.next().is_none()) else {
             return Ok(Place::Here);
         };
         let (text, lapses) = (secret.text(), replicas.lapses());
         let here = self.sessions.enter(secret, visit.caller, visit.endpoint);
-        let is_known = match &here {
-            Some(session) => session.0.is_own_since(lapses),
-            None => self.sessions.is_over(secret) || !visit.endpoint.has_sealed(visit.caller, &text, sealed),
+        let kept = match (&here, sealed) {
+            (Some(session), _) if session.0.is_own_since(lapses) => return Ok(Place::Here),
+            (None, _) if self.sessions.is_over(secret) => return Ok(Place::Here),
+            (None, None) => replicas.kept_handshake(&text).await?,
+            _ => None,
         };
-        if is_known {
+        let opener = match (&here, kept.as_deref().or(sealed)) {
+            (Some(_), _) => Some(None),
+            (None, Some(sealed)) => visit.endpoint.opener_of(visit.caller, &text, sealed),
+            (None, None) => None,
+        };
+        let Some(opener) = opener else {
             return Ok(Place::Here);
-        }
-        match replicas.find_session(&text).await? {
+        };
+        let owner = match replicas.find_session(&text, opener).await {
+            // It goes on with what it has.
+            Err(_) if here.is_some() => return Ok(Place::Here),
+            owner => owner?,
+        };
+        match owner {
             SessionOwner::This => {
-                if let Some(session) = here {
-                    session.0.note_own(lapses);
+                match (here, kept) {
+                    (Some(session), _) => session.0.note_own(lapses),
+                    (None, Some(kept)) => drop(self.reopen(secret, &kept, None, visit)),
+                    (None, None) => {}
                 }
                 Ok(Place::Here)
             }
@@ -151,6 +165,7 @@ fn answer_of(response: http::Response<axum::body::Body>) -> HttpResponse {
 struct Asked<'a> {
     id: &'a RequestId,
     is_modern: bool,
+    only_reads: bool,
 }
 
 /// Refuses a request of which nobody knows where it belongs. Nothing of it has run.
@@ -171,9 +186,10 @@ fn refuse_unreachable(asked: Option<Asked<'_>>, why: &str) -> HttpResponse {
 fn refuse_later(asked: Option<Asked<'_>>, why: &str) -> HttpResponse {
     let message = format!("{why}; nothing was done, so send it again later");
     match asked {
-        Some(Asked { id, is_modern }) => {
+        Some(Asked { id, is_modern, .. }) => {
             let status = response::status_of(code::STOPPING, is_modern);
-            refuse(Some(id), (status, RpcError::new(code::STOPPING, message)))
+            let data = json!({"may_have_executed": false, "retry_after": 1});
+            refuse(Some(id), (status, RpcError::new(code::STOPPING, message).data(data)))
         }
         None => response::problem(StatusCode::SERVICE_UNAVAILABLE, &message),
     }
@@ -181,8 +197,14 @@ fn refuse_later(asked: Option<Asked<'_>>, why: &str) -> HttpResponse {
 
 /// Answers a request that was on its way to a replica that ended.
 fn tell_lost(asked: Option<Asked<'_>>, why: &str) -> HttpResponse {
+    if asked.is_some_and(|asked| asked.only_reads) {
+        return refuse_later(
+            asked,
+            &format!("the replica that the request belongs to did not answer: {why}"),
+        );
+    }
     let message = format!(
-        "the replica that the request belongs to ended before it answered ({why}); it may have taken effect, so check that before you send it again"
+        "the replica that the request belongs to did not answer ({why}); it may have taken effect, so check that before you send it again"
     );
     match asked {
         Some(Asked { id, .. }) => {
