@@ -102,7 +102,8 @@ impl BodyLimit {
             sealed: self.sealed.clone(),
         };
         let mut body = std::pin::pin!(body);
-        let read = limit.rest(None, &Bytes::new(), 0, body.as_mut());
+        let nothing = Bytes::new();
+        let read = limit.rest(None, &nothing, 0, body.as_mut());
         tokio::time::timeout(BODY_TIME, read)
             .await
             .unwrap_or(Err(BodyError::Late))
