@@ -425,7 +425,11 @@ fn a_replica_that_hangs_holds_up_nobody_for_long_and_loses_its_sessions() {
             .replica(other)
             .post("/mcp", &[ADA, ("Mcp-Session-Id", &session)], &list)
     };
-    let told = ask();
+    let params = json!({"name": "fx__read", "arguments": {}});
+    let call = json!({"jsonrpc": "2.0", "id": 8, "method": "tools/call", "params": params}).to_string();
+    let told = cluster
+        .replica(other)
+        .post("/mcp", &[ADA, ("Mcp-Session-Id", &session)], &call);
     let may_have_run = told.message()["error"]["data"]["may_have_executed"].clone();
     assert_eq!((told.status, may_have_run), (200, true.into()), "{told:?}");
     until("the other one has taken it over", || {
@@ -613,7 +617,7 @@ fn settings_of_replicas_that_cannot_work_are_refused_with_what_to_do() {
             "redis://",
         ),
         (
-            format!("{key}\nstore = 'file:/proc/none'\n"),
+            format!("{key}\nstore = 'file:/proc/none'\nreplicas = {{ listen = '127.0.0.1:0' }}\n{token}\n"),
             "/proc/none",
             "serve.store",
         ),

@@ -114,12 +114,12 @@ pub(super) const ROWS: &[Row] = &[
     (
         CLUSTER,
         "a_session_of_a_replica_that_was_killed_goes_on_at_one_other",
-        &["serve.store", "serve.replicas.listen"],
+        &["serve.store"],
     ),
     (
         CLUSTER,
         "a_replica_is_reached_at_the_address_that_it_names",
-        &["serve.replicas.address"],
+        &["serve.replicas.listen", "serve.replicas.address"],
     ),
     (
         SERVE,
