@@ -146,7 +146,12 @@ impl Run for Serve {
             Ok(sealer) => sealer,
             Err(complaint) => return context.refuse(&complaint, &nothing).await,
         };
-        let (replicas, of_replicas) = match replicas::join(&config.serve, &sealer).await {
+        // Other replicas send nothing to a process for the commands of one user.
+        let together = match self.socket_only {
+            true => Ok(None),
+            false => replicas::join(&config.serve, &sealer).await,
+        };
+        let (replicas, of_replicas) = match together {
             Ok(joined) => joined.map(|joined| (joined.replicas, joined.listener)).unzip(),
             Err(complaint) => return context.refuse(&complaint, &nothing).await,
         };

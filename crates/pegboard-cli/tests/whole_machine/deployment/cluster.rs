@@ -587,6 +587,18 @@ fn the_listener_for_replicas_tells_others_nothing() {
     }
 }
 
+/// The background process that they start is for one user, and takes neither the port nor the store.
+#[test]
+fn commands_of_a_user_do_not_join_the_replicas() {
+    let (home, listener) = (Home::new(), TcpListener::bind("127.0.0.1:0").unwrap());
+    let taken = listener.local_addr().unwrap();
+    home.config(&format!(
+        "[serve]\nstate_key = 'AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHv8='\nstore = 'file:/proc/none'\nreplicas = {{ listen = '{taken}' }}\n{}",
+        home.entry("fx", fx(), "")
+    ));
+    home.run(&["call", "fx.read"]).ends_with(0).prints("read it");
+}
+
 #[test]
 fn settings_of_replicas_that_cannot_work_are_refused_with_what_to_do() {
     let home = Home::new();
