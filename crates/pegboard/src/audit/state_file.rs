@@ -64,15 +64,18 @@ pub(super) fn path(log: &Path) -> PathBuf {
 }
 
 /// Reads the head for a verification. The lock, if it was released in time, is held until the returned file is dropped. `Ok(None)` if there is
-/// no state file.
+/// no state file, or no head in it yet.
 pub(super) fn read_head(log: &Path) -> io::Result<Option<(Head, File)>> {
     let mut file = match private_file::open(&path(log)) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
         opened => opened?,
     };
     let _ = wait_for_lock(&file);
-    match parse(&read_lines(&mut file)?) {
+    let content = read_lines(&mut file)?;
+    match parse(&content) {
         Some((_, Some(head))) => Ok(Some((head, file))),
+        // Its writer was killed between the first records and the first end of the chain.
+        Some((_, None)) if content.len() == KEY_LINE => Ok(None),
         _ => Err(io::Error::new(io::ErrorKind::InvalidData, "it is damaged")),
     }
 }

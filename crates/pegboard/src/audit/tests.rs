@@ -277,6 +277,20 @@ fn a_damaged_state_file_is_a_problem_and_a_missing_one_is_said() {
 }
 
 #[test]
+fn a_writer_that_is_killed_before_it_stores_the_first_end_of_the_chain_leaves_a_log_that_verifies() {
+    let log = Log::new();
+    log.append(2);
+    // The line with the key.
+    let key: Vec<u8> = fs::read(log.state()).unwrap().into_iter().take(128).collect();
+    fs::write(log.state(), key).unwrap();
+    let check = log.verify();
+    assert_eq!((check.broken, check.has_state), (None, false));
+    log.append(1);
+    let check = log.verify();
+    assert_eq!((check.broken, check.has_state), (None, true));
+}
+
+#[test]
 fn another_file_is_not_written_to() {
     let log = Log::new();
     log.append(1);
