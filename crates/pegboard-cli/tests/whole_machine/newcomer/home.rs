@@ -138,6 +138,8 @@ impl<'a> Home<'a> {
             (".bak-", "DATE----TIME---"),
             ("(down for ", "N"),
             ("; next try in ", "N"),
+            ("it took ", "N"),
+            ("it took N.", "N"),
         ] {
             shown = after_each(&shown, before, name);
         }
