@@ -45,7 +45,7 @@ impl Key {
         key
     }
 
-    /// Creates a key whose last part is the hash of a secret, which nobody can turn back into the secret. The secret must be random and have at
+    /// Creates a key whose last part is the hash of a secret, from which the secret cannot be computed. The secret must be random and have at
     /// least 128 bits, as tokens have: a password or a short code could be guessed from its hash.
     ///
     /// The hash is SHA-256 without a key, so that a key survives a change of the [`KeyRing`](crate::KeyRing).

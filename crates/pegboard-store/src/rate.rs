@@ -42,7 +42,7 @@ impl Rate {
 pub enum Draw {
     /// The tokens were there, and are taken.
     Drawn,
-    /// Nothing is taken. After this time there are enough tokens if nobody else takes some.
+    /// Nothing is taken. After this time there are enough tokens, unless another process takes some.
     Wait(Duration),
 }
 

@@ -217,7 +217,7 @@ impl Replicas {
         Ok(found.map_or(Known::Gone, Known::from))
     }
 
-    /// Completes when a replica has shown no sign of life for as long as it may. While the store does not answer, nobody can tell.
+    /// Completes when the record of a replica has expired. It does not while the store does not answer.
     pub(super) async fn silent(&self, id: ReplicaId) {
         let mut ticks = tokio::time::interval(HEARTBEAT);
         // The first one is at once.

@@ -74,7 +74,7 @@ pub(super) enum Arrival {
     Local(u32),
     /// A server of another program of that user, which may have a sandbox.
     LocalServer,
-    /// The listener for other replicas of the gateway, or whoever else has found it.
+    /// The listener for other replicas of the gateway, to which any program may connect.
     Replica,
 }
 

@@ -168,7 +168,7 @@ struct Asked<'a> {
     only_reads: bool,
 }
 
-/// Refuses a request of which nobody knows where it belongs. Nothing of it has run.
+/// Refuses a request whose owner cannot be looked up. Nothing of it has run.
 fn refuse_without_store(asked: Option<Asked<'_>>, error: &StoreError) -> HttpResponse {
     refuse_later(
         asked,
